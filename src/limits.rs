@@ -1,0 +1,47 @@
+//! Every bound of the program in one place.
+
+use std::time::Duration;
+
+/// Bytes of a task id (contract §2).
+pub const TASK_ID_BYTES_MAX: usize = 200;
+/// Bytes of one spec file.
+pub const SPEC_FILE_BYTES_MAX: usize = 256 * 1024;
+/// Nesting of a spec file.
+pub const SPEC_DEPTH_MAX: usize = 32;
+/// Values in a spec file.
+pub const SPEC_NODES_MAX: usize = 20_000;
+/// Bytes of a cron expression.
+pub const CRON_BYTES_MAX: usize = 1024;
+/// Bytes of a request's body.
+pub const BODY_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of a task's result file (contract §3).
+pub const RESULT_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of one frame between daemon and executor.
+pub const FRAME_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes of a Unix socket's path, the kernel's bound without the closing NUL.
+pub const SOCKET_PATH_BYTES_MAX: usize = 107;
+/// Events that wait for the core.
+pub const EVENT_QUEUE: usize = 4096;
+/// Events handled in one turn of the loop, and so in one commit at most.
+pub const BATCH_MAX: usize = 1024;
+/// Records that a follower may lag behind before it must read from the store.
+pub const FEED_QUEUE: usize = 4096;
+/// Rows of one page of a list.
+pub const PAGE_MAX: usize = 1000;
+/// Connections to the door.
+pub const CONNECTIONS_MAX: usize = 512;
+/// Time in which a signalled stop must be over.
+pub const STOP_WITHIN: Duration = Duration::from_secs(2);
+/// Quiet time after which a changed spec file is read.
+pub const SPEC_SETTLE: Duration = Duration::from_millis(50);
+/// Period of the full rescan, whatever the watcher said.
+pub const RESCAN_EVERY: Duration = Duration::from_secs(30);
+/// Heartbeats that an executor may miss.
+pub const HEARTBEATS_MISSED_MAX: u32 = 3;
+/// Times that a lost or preempted attempt is queued again (design, 'Attempts').
+pub const REQUEUES_MAX: u32 = 3;
+/// Times that a start which failed for want of resources is tried again.
+pub const SPAWN_RETRIES_MAX: u32 = 10;
+
+const _: () = assert!(BATCH_MAX <= EVENT_QUEUE);
+const _: () = assert!(RESULT_BYTES_MAX < FRAME_BYTES_MAX);

@@ -1,0 +1,443 @@
+//! One run of one task for one fire: its states, the only table of moves, and all that is kept.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::cycle::Cycle;
+use super::id::{ExecutorId, InstanceId, Lease, QueueName, TaskId};
+use super::priority::Priority;
+use super::spec::{DepType, JsonMap, Strength};
+use super::time::Timestamp;
+
+/// The eight states (requirement B1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum InstanceState {
+    /// Created; waits for time or for dependencies.
+    Pending,
+    /// A dependency failed for good; goes on when that is repaired.
+    Blocked,
+    /// May run; waits for a slot.
+    Ready,
+    /// An attempt is on.
+    Running,
+    /// Ended well. Final.
+    Succeeded,
+    /// Ended badly; final unless a retry is to come.
+    Failed,
+    /// Took too long; final unless a retry is to come.
+    Timeout,
+    /// Ended without success by decision. Final.
+    Cancelled,
+}
+
+impl InstanceState {
+    /// All states, in the order of the requirements.
+    pub const ALL: [Self; 8] = [
+        Self::Pending,
+        Self::Blocked,
+        Self::Ready,
+        Self::Running,
+        Self::Succeeded,
+        Self::Failed,
+        Self::Timeout,
+        Self::Cancelled,
+    ];
+
+    /// Whether an instance in this state may move to `to`: the only transition table.
+    #[must_use]
+    pub const fn may_become(self, to: Self) -> bool {
+        match self {
+            Self::Pending => matches!(to, Self::Ready | Self::Blocked | Self::Cancelled),
+            Self::Blocked => matches!(to, Self::Pending | Self::Ready | Self::Cancelled),
+            Self::Ready => matches!(to, Self::Running | Self::Cancelled),
+            Self::Running => matches!(to, Self::Succeeded | Self::Failed | Self::Timeout),
+            Self::Failed | Self::Timeout => matches!(to, Self::Ready | Self::Cancelled),
+            Self::Succeeded | Self::Cancelled => false,
+        }
+    }
+
+    /// The name as the contract spells it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "PENDING",
+            Self::Blocked => "BLOCKED",
+            Self::Ready => "READY",
+            Self::Running => "RUNNING",
+            Self::Succeeded => "SUCCEEDED",
+            Self::Failed => "FAILED",
+            Self::Timeout => "TIMEOUT",
+            Self::Cancelled => "CANCELLED",
+        }
+    }
+
+    /// Reads the contract's name, in any case.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|s| s.as_str().eq_ignore_ascii_case(text))
+    }
+}
+
+impl fmt::Display for InstanceState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Why an instance is where it is (design, end of 'Pause, cancel, retry').
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Reason {
+    /// PENDING: its own time has not come (`--at`).
+    WaitingTrigger,
+    /// PENDING: an upstream is not done.
+    WaitingDependency,
+    /// BLOCKED: a strong upstream finally failed or was cancelled.
+    UpstreamFailed,
+    /// BLOCKED or CANCELLED: a strong upstream was skipped.
+    UpstreamSkipped,
+    /// BLOCKED: the upstream's definition is gone.
+    SpecRemoved,
+    /// BLOCKED: the condition could not be evaluated.
+    ConditionError,
+    /// READY: the instance, its task, its queue or everything is paused. Derived, never stored.
+    Paused,
+    /// READY: no executor fits. Derived, never stored.
+    NoExecutor,
+    /// READY: a quota is used up. Derived, never stored.
+    Quota,
+    /// READY: no slot is free. Derived, never stored.
+    NoSlot,
+    /// RUNNING: its processes are being ended.
+    Cancelling,
+    /// RUNNING: its processes are stopped.
+    Frozen,
+    /// FAILED, TIMEOUT: a retry is to come.
+    RetryWait,
+    /// CANCELLED by a person.
+    CancelledByUser,
+    /// CANCELLED: its condition was false.
+    ConditionFalse,
+    /// CANCELLED: waited too long for dependencies.
+    DependencyTimeout,
+    /// CANCELLED for a newer instance.
+    Replaced,
+    /// CANCELLED by `skip`.
+    SkippedByUser,
+    /// CANCELLED: parameters missing or bad when its edges held.
+    RejectedParams,
+    /// CANCELLED: waited longer than anything may.
+    Expired,
+}
+
+impl Reason {
+    /// The name as the contract spells it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::WaitingTrigger => "WAITING_TRIGGER",
+            Self::WaitingDependency => "WAITING_DEPENDENCY",
+            Self::UpstreamFailed => "UPSTREAM_FAILED",
+            Self::UpstreamSkipped => "UPSTREAM_SKIPPED",
+            Self::SpecRemoved => "SPEC_REMOVED",
+            Self::ConditionError => "CONDITION_ERROR",
+            Self::Paused => "PAUSED",
+            Self::NoExecutor => "NO_EXECUTOR",
+            Self::Quota => "QUOTA",
+            Self::NoSlot => "NO_SLOT",
+            Self::Cancelling => "CANCELLING",
+            Self::Frozen => "FROZEN",
+            Self::RetryWait => "RETRY_WAIT",
+            Self::CancelledByUser => "CANCELLED_BY_USER",
+            Self::ConditionFalse => "CONDITION_FALSE",
+            Self::DependencyTimeout => "DEPENDENCY_TIMEOUT",
+            Self::Replaced => "REPLACED",
+            Self::SkippedByUser => "SKIPPED_BY_USER",
+            Self::RejectedParams => "REJECTED_PARAMS",
+            Self::Expired => "EXPIRED",
+        }
+    }
+}
+
+/// What made an instance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "kind")]
+pub enum Cause {
+    /// A cron time.
+    Cron {
+        /// The expression.
+        expr: String,
+    },
+    /// A time of a fixed rate.
+    Every {
+        /// The period.
+        period_ms: u64,
+    },
+    /// The machine's boot.
+    Boot,
+    /// A file.
+    File {
+        /// Its path.
+        path: String,
+    },
+    /// A named event.
+    Event {
+        /// Its name.
+        name: String,
+    },
+    /// Another task's end.
+    Task {
+        /// The other task.
+        task_id: TaskId,
+        /// Its instance.
+        instance_id: InstanceId,
+        /// How it ended.
+        state: InstanceState,
+    },
+    /// A person or program (`schedctl run`).
+    Submit {
+        /// Who.
+        uid: u32,
+    },
+    /// A wave of an upstream root.
+    Wave {
+        /// The root instance.
+        root: InstanceId,
+    },
+}
+
+impl Cause {
+    /// The kind's name, as `SCHED_TRIGGER` and lists show it.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Cron { .. } => "cron",
+            Self::Every { .. } => "every",
+            Self::Boot => "boot",
+            Self::File { .. } => "file",
+            Self::Event { .. } => "event",
+            Self::Task { .. } => "task",
+            Self::Submit { .. } => "submit",
+            Self::Wave { .. } => "wave",
+        }
+    }
+}
+
+/// An edge of one instance: the upstream task and the instance of it that counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Edge {
+    /// The upstream.
+    pub task_id: TaskId,
+    /// What of it is waited for.
+    pub dep_type: DepType,
+    /// Whether its failure holds this one back.
+    pub strength: Strength,
+    /// The instance that counts; `None`: the edge is open.
+    pub instance_id: Option<InstanceId>,
+}
+
+/// Who paused something, why and for how long.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pause {
+    /// When.
+    pub since: Timestamp,
+    /// Who.
+    pub uid: u32,
+    /// Why.
+    pub reason: Option<String>,
+    /// When it ends by itself.
+    pub until: Option<Timestamp>,
+}
+
+/// What becomes of a running instance once its processes are gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Stopping {
+    /// CANCELLED(CANCELLED_BY_USER).
+    Cancel,
+    /// CANCELLED(REPLACED).
+    Replace,
+}
+
+/// One attempt of an instance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attempt {
+    /// From 1.
+    pub attempt: u32,
+    /// Its fence.
+    pub lease: Lease,
+    /// Where.
+    pub executor_id: ExecutorId,
+    /// The boot of the machine in which it was dispatched.
+    pub boot_id: Arc<str>,
+    /// When its process started.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
+    /// Exit status, if it exited.
+    pub exit_code: Option<i32>,
+    /// Signal number, if one ended it.
+    pub signal: Option<i32>,
+    /// How it failed; `None`: it did not, or is still on.
+    pub error_code: Option<String>,
+    /// Milliseconds of processor time in user mode.
+    pub user_ms: Option<u64>,
+    /// Milliseconds of processor time in the kernel.
+    pub system_ms: Option<u64>,
+    /// Peak memory of the largest process.
+    pub max_rss_bytes: Option<u64>,
+    /// Bytes of output.
+    pub output_bytes: Option<u64>,
+}
+
+/// One instance: all that is remembered of it. This is the stored form.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Instance {
+    /// Its id.
+    pub instance_id: InstanceId,
+    /// Creation order over all instances.
+    pub created_seq: u64,
+    /// Its task.
+    pub task_id: TaskId,
+    /// The task's version.
+    pub version: u32,
+    /// The definition's revision: in force until the first start, pinned from then on.
+    pub revision: u64,
+    /// Where it is.
+    pub state: InstanceState,
+    /// Why, as far as stored.
+    pub reason: Option<Reason>,
+    /// Attempts begun; also the fence of reports.
+    pub attempt: u32,
+    /// Attempts that may end by the task's own fault, the person's retries included.
+    pub max_attempts: u32,
+    /// Attempts that ended by the task's own fault.
+    pub faults: u32,
+    /// Times queued again for a lost executor or a preemption.
+    pub requeues: u32,
+    /// Times queued again because a start failed for want of resources.
+    pub spawn_retries: u32,
+    /// Business cycle.
+    pub cycle: Cycle,
+    /// The nominal time.
+    pub scheduled_time: Timestamp,
+    /// What made it.
+    pub trigger: Cause,
+    /// The root of the wave that made it or last took it up; itself for a root.
+    pub root: InstanceId,
+    /// Own priority.
+    pub priority: Priority,
+    /// Queue.
+    pub queue: QueueName,
+    /// Where it runs or last ran.
+    pub executor_id: Option<ExecutorId>,
+    /// When made.
+    pub created_at: Timestamp,
+    /// Not ready before this (`--at`).
+    pub not_before: Option<Timestamp>,
+    /// When it last became ready.
+    pub ready_at: Option<Timestamp>,
+    /// Order among those that became ready at one time.
+    pub ready_seq: u64,
+    /// When the newest attempt's process started.
+    pub started_at: Option<Timestamp>,
+    /// When the newest attempt ended, or it was cancelled.
+    pub finished_at: Option<Timestamp>,
+    /// When the next attempt is due.
+    pub next_retry_at: Option<Timestamp>,
+    /// Of the newest attempt.
+    pub exit_code: Option<i32>,
+    /// Of the newest attempt.
+    pub signal: Option<i32>,
+    /// Of the newest attempt.
+    pub error_code: Option<String>,
+    /// What is to be known of the newest end.
+    pub message: Option<String>,
+    /// Of the definition, as of the revision.
+    pub static_params: Arc<JsonMap>,
+    /// Given by the trigger or by `-p`; wins over what flows down the edges.
+    pub given_params: JsonMap,
+    /// What the task gets; complete once it is READY.
+    pub runtime_params: JsonMap,
+    /// The task's result.
+    pub output: Option<Value>,
+    /// Upstream edges.
+    pub edges: Vec<Edge>,
+    /// Runs although dependencies did not hold.
+    pub degraded: bool,
+    /// Held by a person.
+    pub paused: Option<Pause>,
+    /// What becomes of it once its processes are gone.
+    pub stopping: Option<Stopping>,
+    /// Its key, filled.
+    pub dedup_key: Option<String>,
+    /// When waiting for dependencies runs out.
+    pub dependency_deadline: Option<Timestamp>,
+    /// All attempts, oldest first.
+    pub attempts: Vec<Attempt>,
+}
+
+impl Instance {
+    /// Whether it may still move by itself: not final, and FAILED or TIMEOUT only with a retry
+    /// to come.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        match self.state {
+            InstanceState::Pending
+            | InstanceState::Blocked
+            | InstanceState::Ready
+            | InstanceState::Running => true,
+            InstanceState::Failed | InstanceState::Timeout => self.next_retry_at.is_some(),
+            InstanceState::Succeeded | InstanceState::Cancelled => false,
+        }
+    }
+
+    /// Whether it waits for its edges.
+    #[must_use]
+    pub const fn is_waiting(&self) -> bool {
+        matches!(self.state, InstanceState::Pending | InstanceState::Blocked)
+    }
+
+    /// The newest attempt's lease.
+    #[must_use]
+    pub fn lease(&self) -> Option<Lease> {
+        self.attempts.last().map(|a| a.lease)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::InstanceState::{
+        Blocked, Cancelled, Failed, Pending, Ready, Running, Succeeded, Timeout,
+    };
+    use super::*;
+
+    /// The table of requirement B1, written out once more.
+    const LEGAL: [(InstanceState, &[InstanceState]); 8] = [
+        (Pending, &[Ready, Blocked, Cancelled]),
+        (Blocked, &[Pending, Ready, Cancelled]),
+        (Ready, &[Running, Cancelled]),
+        (Running, &[Succeeded, Failed, Timeout]),
+        (Failed, &[Ready, Cancelled]),
+        (Timeout, &[Ready, Cancelled]),
+        (Succeeded, &[]),
+        (Cancelled, &[]),
+    ];
+
+    #[test]
+    fn all_sixty_four_moves_are_decided_by_the_table() {
+        for (from, legal) in LEGAL {
+            for to in InstanceState::ALL {
+                assert_eq!(from.may_become(to), legal.contains(&to), "{from} -> {to}");
+            }
+        }
+    }
+}

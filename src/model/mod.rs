@@ -1,0 +1,21 @@
+//! The nouns: definitions, instances, states, events, records, commands, requests.
+//!
+//! Pure data and its arithmetic. Nothing here reads a clock, a file or the environment, starts a
+//! process or knows another room of the house; every other room speaks in these types.
+
+pub mod command;
+pub mod cron;
+pub mod cycle;
+pub mod event;
+pub mod history;
+pub mod id;
+pub mod instance;
+pub mod params;
+pub mod priority;
+pub mod record;
+pub mod request;
+pub mod settings;
+pub mod spec;
+pub mod template;
+pub mod time;
+pub mod view;

@@ -1,0 +1,419 @@
+//! Everything that is remembered: the append-only log, the rows beside it, and the batch that
+//! makes both durable together.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::event::{FileIdentity, SpecError};
+use super::id::{ExecutorId, InstanceId, LogSeq, QueueName, TaskId};
+use super::instance::{Instance, InstanceState, Pause, Reason};
+use super::priority::Priority;
+use super::spec::TaskSpec;
+use super::time::Timestamp;
+
+/// One entry of the append-only log. Its JSON form is what `GET /events` gives.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LogRecord {
+    /// Its position.
+    pub seq: LogSeq,
+    /// When.
+    pub at: Timestamp,
+    /// Who asked for it; `None`: the scheduler itself.
+    pub uid: Option<u32>,
+    /// What.
+    #[serde(flatten)]
+    pub what: Record,
+}
+
+/// What a log entry tells.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "kind")]
+pub enum Record {
+    /// A new instance.
+    Created {
+        /// It.
+        instance_id: InstanceId,
+        /// Its task.
+        task_id: TaskId,
+        /// Its cycle's label.
+        cycle: String,
+        /// The trigger's kind.
+        trigger: String,
+    },
+    /// An instance moved.
+    Moved {
+        /// Which.
+        instance_id: InstanceId,
+        /// Its task.
+        task_id: TaskId,
+        /// From.
+        from: InstanceState,
+        /// To.
+        to: InstanceState,
+        /// Why.
+        reason: Option<Reason>,
+        /// Attempts so far.
+        attempt: u32,
+        /// Where, on a move to RUNNING.
+        executor_id: Option<ExecutorId>,
+        /// How the attempt failed, on a move to FAILED or TIMEOUT.
+        error_code: Option<String>,
+        /// When the next attempt is due.
+        next_retry_at: Option<Timestamp>,
+        /// Whether it is over for good.
+        is_final: bool,
+    },
+    /// An attempt's process is there.
+    Started {
+        /// Of which instance.
+        instance_id: InstanceId,
+        /// Its task.
+        task_id: TaskId,
+        /// Which attempt.
+        attempt: u32,
+        /// The leader.
+        pid: u32,
+    },
+    /// An instance changed in another way than by a move: its reason, edges or root.
+    Updated {
+        /// Which.
+        instance_id: InstanceId,
+        /// Its task.
+        task_id: TaskId,
+        /// In what.
+        what: String,
+    },
+    /// A nominal fire, or a run of them, had an outcome: a row of the ledger.
+    Fire(Fire),
+    /// A definition was taken into force.
+    DefinitionLoaded {
+        /// The task.
+        task_id: TaskId,
+        /// Its revision.
+        revision: u64,
+        /// Where from.
+        file: String,
+    },
+    /// A definition is no longer in force.
+    DefinitionRemoved {
+        /// The task.
+        task_id: TaskId,
+        /// Where it came from.
+        file: String,
+    },
+    /// A file was refused; what it defined before stays in force.
+    DefinitionRefused(SpecError),
+    /// Something was paused.
+    Paused {
+        /// What.
+        target: Target,
+        /// Why and for how long.
+        pause: Pause,
+    },
+    /// Something was resumed.
+    Resumed {
+        /// What.
+        target: Target,
+    },
+    /// A priority was changed.
+    PriorityChanged {
+        /// Whose.
+        target: Target,
+        /// To what; `None`: back to the definition's.
+        priority: Option<Priority>,
+    },
+    /// An event came from outside.
+    Emitted {
+        /// Its name.
+        name: String,
+        /// Instances it made.
+        instances: u64,
+    },
+    /// An executor is there.
+    ExecutorConnected {
+        /// Who.
+        executor_id: ExecutorId,
+        /// Which process of it.
+        incarnation: u64,
+        /// Its process id.
+        pid: u32,
+    },
+    /// An executor is gone.
+    ExecutorLost {
+        /// Who.
+        executor_id: ExecutorId,
+        /// How that is known.
+        why: String,
+    },
+    /// The daemon started.
+    DaemonStarted {
+        /// The program's version.
+        version: String,
+        /// Its process id.
+        pid: u32,
+    },
+    /// The daemon was asked to stop.
+    DaemonStopping,
+}
+
+/// What a pause or a priority is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "of", content = "id")]
+pub enum Target {
+    /// One instance.
+    Instance(InstanceId),
+    /// One task.
+    Task(TaskId),
+    /// One queue.
+    Queue(QueueName),
+    /// Everything.
+    All,
+}
+
+/// How a nominal fire ended (contract §3, 'Fire outcomes').
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum FireOutcome {
+    /// It made an instance.
+    Instance,
+    /// An earlier instance was still at it.
+    SkippedOverlap,
+    /// It was due while no daemon ran.
+    Missed,
+    /// It was folded into a newer one.
+    Coalesced,
+    /// The task was paused.
+    Paused,
+    /// The task was disabled.
+    Disabled,
+    /// An upstream is unknown.
+    Unresolved,
+    /// Its parameters were bad.
+    RejectedParams,
+    /// Its `dedupKey` was taken.
+    Duplicate,
+}
+
+/// A row of the ledger: `count` nominal fires from `from` to `to`, all with one outcome.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Fire {
+    /// The task.
+    pub task_id: TaskId,
+    /// The trigger's key.
+    pub trigger: String,
+    /// The first nominal time.
+    pub from: Timestamp,
+    /// The last nominal time.
+    pub to: Timestamp,
+    /// How many.
+    pub count: u64,
+    /// What became of them.
+    pub outcome: FireOutcome,
+    /// More words.
+    pub reason: Option<String>,
+    /// The instance, if one was made.
+    pub instance_id: Option<InstanceId>,
+}
+
+/// One accepted content of a definition (requirement A7).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Revision {
+    /// The task.
+    pub task_id: TaskId,
+    /// From 1 per task.
+    pub revision: u64,
+    /// Hash of the definition.
+    pub hash: String,
+    /// When.
+    pub loaded_at: Timestamp,
+    /// Where from.
+    pub file: String,
+    /// The definition.
+    pub spec: std::sync::Arc<TaskSpec>,
+}
+
+/// What is in force of a task, and what people decided about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskRow {
+    /// The task.
+    pub task_id: TaskId,
+    /// The revision in force; `None`: the definition was removed.
+    pub revision: Option<u64>,
+    /// When first loaded.
+    pub created_at: Timestamp,
+    /// Revisions so far.
+    pub revisions: u64,
+    /// Held by a person.
+    pub paused: Option<Pause>,
+    /// Priority set by a person.
+    pub priority: Option<Priority>,
+}
+
+/// How far a time trigger has been handled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cursor {
+    /// The task.
+    pub task_id: TaskId,
+    /// The trigger's key.
+    pub trigger: String,
+    /// Every nominal fire up to and with this time has its ledger row.
+    pub handled_to: Timestamp,
+}
+
+/// A file that has been taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Arrival {
+    /// The task that took it.
+    pub task_id: TaskId,
+    /// By which pattern.
+    pub pattern: String,
+    /// The file.
+    pub path: String,
+    /// Which arrival of it.
+    pub identity: FileIdentity,
+}
+
+/// A submission that may be repeated without harm.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Submission {
+    /// The caller's key, with the caller's uid in front.
+    pub key: String,
+    /// When.
+    pub at: Timestamp,
+    /// What it made.
+    pub instance_id: InstanceId,
+}
+
+/// A pause of a queue or of everything.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Hold {
+    /// What.
+    pub target: Target,
+    /// Why and for how long.
+    pub pause: Pause,
+}
+
+/// One row of the views: the newest value of something.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "row")]
+pub enum Row {
+    /// An instance.
+    Instance(Box<Instance>),
+    /// A revision of a definition; never changes.
+    Revision(Revision),
+    /// What is in force of a task.
+    Task(TaskRow),
+    /// How far a time trigger has been handled.
+    Cursor(Cursor),
+    /// A file that has been taken.
+    Arrival(Arrival),
+    /// A repeatable submission.
+    Submission(Submission),
+    /// A pause of a queue or of everything.
+    Hold(Hold),
+}
+
+/// What a row is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "key")]
+pub enum RowKey {
+    /// An instance.
+    Instance {
+        /// Its id.
+        instance_id: InstanceId,
+    },
+    /// A revision.
+    Revision {
+        /// Of which task.
+        task_id: TaskId,
+        /// Its number.
+        revision: u64,
+    },
+    /// A task.
+    Task {
+        /// Its id.
+        task_id: TaskId,
+    },
+    /// A cursor.
+    Cursor {
+        /// Of which task.
+        task_id: TaskId,
+        /// Of which trigger.
+        trigger: String,
+    },
+    /// An arrival.
+    Arrival {
+        /// By which task.
+        task_id: TaskId,
+        /// By which pattern.
+        pattern: String,
+        /// Of which file.
+        path: String,
+    },
+    /// A submission.
+    Submission {
+        /// Its key.
+        submission: String,
+    },
+    /// A hold.
+    Hold {
+        /// On what.
+        target: Target,
+    },
+}
+
+impl Row {
+    /// What the row is about.
+    #[must_use]
+    pub fn key(&self) -> RowKey {
+        match self {
+            Self::Instance(i) => RowKey::Instance { instance_id: i.instance_id.clone() },
+            Self::Revision(r) => {
+                RowKey::Revision { task_id: r.task_id.clone(), revision: r.revision }
+            }
+            Self::Task(t) => RowKey::Task { task_id: t.task_id.clone() },
+            Self::Cursor(c) => {
+                RowKey::Cursor { task_id: c.task_id.clone(), trigger: c.trigger.clone() }
+            }
+            Self::Arrival(a) => RowKey::Arrival {
+                task_id: a.task_id.clone(),
+                pattern: a.pattern.clone(),
+                path: a.path.clone(),
+            },
+            Self::Submission(s) => RowKey::Submission { submission: s.key.clone() },
+            Self::Hold(h) => RowKey::Hold { target: h.target.clone() },
+        }
+    }
+}
+
+/// What one commit makes durable, all or nothing.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Batch {
+    /// New log entries, contiguous, oldest first.
+    pub records: Vec<LogRecord>,
+    /// New values by key; `None`: the row goes.
+    pub rows: BTreeMap<RowKey, Option<Row>>,
+}
+
+impl Batch {
+    /// Nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.rows.is_empty()
+    }
+
+    /// Adds a later batch; rows written twice keep the later value.
+    pub fn append(&mut self, later: Self) {
+        self.records.extend(later.records);
+        self.rows.extend(later.rows);
+    }
+}

@@ -1,0 +1,276 @@
+//! What the door may ask of the core, and what it may be told.
+
+use std::pin::Pin;
+
+use serde::{Deserialize, Serialize};
+
+use super::event::SpecError;
+use super::id::{InstanceId, TaskId};
+use super::instance::Instance;
+use super::priority::Priority;
+use super::record::Target;
+use super::spec::JsonMap;
+use super::time::Timestamp;
+use super::view::{ExecutorView, Live, NextFire, QueueView, StatusView, TaskView};
+
+/// Who asks, as the kernel says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caller {
+    /// User id.
+    pub uid: u32,
+    /// Primary group id.
+    pub gid: u32,
+    /// Process id; 0: unknown.
+    pub pid: u32,
+}
+
+/// What a stop does with running tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum StopMode {
+    /// They go on; the next daemon takes them up.
+    Handover,
+    /// They end first; nothing new is started.
+    Drain,
+    /// They are cancelled.
+    Cancel,
+}
+
+/// One question or order. Orders are answered once they are durable.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
+    /// Make an instance (`schedctl run`).
+    Submit {
+        /// Of which task.
+        task: TaskId,
+        /// How.
+        submission: Box<SubmitBody>,
+        /// Makes a repetition harmless.
+        request_id: Option<String>,
+    },
+    /// End an instance for good.
+    Cancel {
+        /// Which.
+        instance: InstanceId,
+        /// And all that waits for it.
+        downstream: bool,
+        /// The stored row, if it is final: the core does not keep those.
+        stored: Option<Box<Instance>>,
+    },
+    /// Try a finally failed instance again.
+    Retry {
+        /// Which.
+        instance: InstanceId,
+        /// The stored row, if it is final: the core does not keep those.
+        stored: Option<Box<Instance>>,
+    },
+    /// Hold an instance, a task, a queue or everything.
+    Pause {
+        /// What.
+        target: Target,
+        /// Why.
+        reason: Option<String>,
+        /// Until when.
+        until: Option<Timestamp>,
+    },
+    /// End a hold.
+    Resume {
+        /// Of what.
+        target: Target,
+    },
+    /// Change a priority.
+    SetPriority {
+        /// Of a task or an instance.
+        target: Target,
+        /// To what.
+        priority: Priority,
+    },
+    /// Tell that a named event happened.
+    Emit {
+        /// Its name.
+        name: String,
+        /// Its parameters.
+        params: JsonMap,
+    },
+    /// All tasks.
+    Tasks,
+    /// One task.
+    Task(TaskId),
+    /// What only the core knows of these instances (reason of READY, effective priority).
+    Live(Vec<InstanceId>),
+    /// The daemon.
+    Status,
+    /// Queues.
+    Queues,
+    /// Executors.
+    Executors,
+    /// Coming fires.
+    Next {
+        /// Of one task or all.
+        task: Option<TaskId>,
+        /// Strictly after; `None`: now.
+        from: Option<Timestamp>,
+        /// How many per task.
+        count: u32,
+    },
+    /// Stop the daemon.
+    Shutdown(StopMode),
+}
+
+/// The body of a submission (contract §6).
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SubmitBody {
+    /// Runtime parameters.
+    pub params: JsonMap,
+    /// A cycle's label, or the id of a root instance on a RUN task.
+    pub cycle: Option<String>,
+    /// A business date.
+    pub date: Option<String>,
+    /// Instead of the task's: 0..=9 or a level's name.
+    pub priority: Option<PriorityText>,
+    /// Not before.
+    pub at: Option<Timestamp>,
+    /// Wait for nothing.
+    pub ignore_deps: bool,
+    /// Make nothing below.
+    pub no_downstream: bool,
+    /// Say what would be made, and make nothing.
+    pub dry_run: bool,
+}
+
+/// A priority as people write it: a number or a level's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PriorityText(pub Priority);
+
+impl Serialize for PriorityText {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for PriorityText {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        Priority::parse(&text).map(Self).ok_or_else(|| {
+            serde::de::Error::custom(format!(
+                "{text} is no priority; expected 0 (first) to 9 (last), CRITICAL, HIGH, NORMAL, \
+                 LOW or BACKGROUND"
+            ))
+        })
+    }
+}
+
+/// The answer to a request.
+pub type Answer = Result<Reply, Rejection>;
+
+/// A good answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// Done, durably; for an instance its id.
+    Done,
+    /// An instance was made.
+    Submitted(Submitted),
+    /// An event was told.
+    Emitted(EmitReply),
+    /// To `Tasks`.
+    Tasks(Vec<TaskView>),
+    /// To `Task`.
+    Task(Box<TaskView>),
+    /// To `Live`: those that the core holds.
+    Live(Vec<Live>),
+    /// To `Status`.
+    Status(Box<StatusView>),
+    /// To `Queues`.
+    Queues(Vec<QueueView>),
+    /// To `Executors`.
+    Executors(Vec<ExecutorView>),
+    /// To `Next`.
+    Next(Vec<NextFire>),
+}
+
+/// What a submission made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Submitted {
+    /// The instance; on a dry run the id it would have had.
+    pub instance_id: InstanceId,
+    /// Other instances of the task that are open in that cycle.
+    pub open_in_cycle: Vec<InstanceId>,
+    /// The key was seen before: this is what it made then.
+    pub repeated: bool,
+}
+
+/// What an event made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EmitReply {
+    /// Instances.
+    pub instances: Vec<InstanceId>,
+    /// Tasks that listen but refused the parameters.
+    pub rejected: Vec<EmitRejection>,
+}
+
+/// A task that listens to an event but refused its parameters.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EmitRejection {
+    /// The task.
+    pub task_id: TaskId,
+    /// Why.
+    pub detail: String,
+}
+
+/// Kinds of refusal: what a program branches on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum RejectionCode {
+    /// No such object.
+    NotFound,
+    /// Not as things stand.
+    Conflict,
+    /// The request itself is wrong.
+    Invalid,
+    /// The caller may not.
+    NotPermitted,
+    /// No room on the disk.
+    NoSpace,
+    /// The daemon is stopping or cannot answer.
+    Unavailable,
+}
+
+/// A refusal: what to branch on and what to show.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rejection {
+    /// What to branch on.
+    pub code: RejectionCode,
+    /// What was found, what is expected, what to do.
+    pub detail: String,
+    /// One entry per fault, where there can be several.
+    pub errors: Vec<SpecError>,
+}
+
+impl Rejection {
+    /// A refusal without a list.
+    #[must_use]
+    pub fn new(code: RejectionCode, detail: impl Into<String>) -> Self {
+        Self { code, detail: detail.into(), errors: Vec::new() }
+    }
+}
+
+/// The core, as the door sees it: one question, one answer.
+pub trait Ask: Send + Sync {
+    /// Puts a request on the event channel and waits for its answer.
+    ///
+    /// Cancel safe: a dropped future's request is carried out all the same, unheard.
+    fn ask(
+        &self,
+        request: Request,
+        caller: Caller,
+    ) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>>;
+
+    /// Reads the spec directory again now (`schedctl reload`) and waits until the core has it.
+    fn reload(&self) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>>;
+}

@@ -1,0 +1,394 @@
+//! A task's definition: what a spec file says, checked and in its long form.
+//!
+//! The JSON form is the contract's (camelCase, durations in `…Ms`); it is what the store keeps,
+//! what `schedctl show` prints under `spec`, and what `POST /tasks` takes. Reading a person's YAML,
+//! with its short forms and its mistakes, is `access::spec_yaml`'s work.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::cron::CronExpr;
+use super::cycle::CycleRule;
+use super::id::{QueueName, TaskId};
+use super::params::ParamSchema;
+use super::priority::Priority;
+use super::template::Template;
+use super::time::{millis, optional_millis};
+
+/// A JSON object.
+pub type JsonMap = Map<String, Value>;
+
+/// One task definition (requirement A1; contract §2). All values are checked, all defaults filled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TaskSpec {
+    // Identity
+    /// Stable, globally unique id ending in `.v<version>`.
+    pub task_id: TaskId,
+    /// Equal to the id's suffix.
+    pub version: u32,
+    /// Who answers for the task.
+    pub owner: String,
+    /// A name for people.
+    pub name: Option<String>,
+    /// A text for people.
+    pub description: Option<String>,
+    /// Free labels (business line and so on).
+    pub labels: BTreeMap<String, String>,
+
+    // Execution
+    /// Picks how the handler is run: SHELL, EXEC or a configured type.
+    pub task_type: String,
+    /// The entry: script text, program, or what the configured type makes of it.
+    pub handler: String,
+    /// Arguments after the handler.
+    pub args: Vec<Template>,
+    /// Parameters that belong to the definition.
+    pub static_params: JsonMap,
+    /// Declared parameters of each run, by name.
+    pub runtime_params: BTreeMap<String, ParamSchema>,
+    /// Environment added to the clean one (contract §3).
+    pub env: BTreeMap<String, Template>,
+    /// Directory the task starts in; absolute. `None`: the user's home.
+    pub working_dir: Option<Template>,
+    /// User to run as; `None`: the executor's own.
+    pub user: Option<String>,
+    /// Group to run as; `None`: the user's.
+    pub group: Option<String>,
+    /// File mode mask, 0..=0o777.
+    pub umask: Option<u32>,
+    /// Niceness, -20..=19.
+    pub nice: Option<i32>,
+    /// Resource bounds.
+    pub limits: Limits,
+    /// Bound of one attempt, from process start.
+    #[serde(rename = "timeoutMs", with = "optional_millis")]
+    pub timeout: Option<Duration>,
+    /// Between TERM and KILL of the whole group.
+    #[serde(rename = "killGraceMs", with = "millis")]
+    pub kill_grace: Duration,
+    /// How often and when to try again.
+    pub retry: RetryPolicy,
+    /// Exit status to error code.
+    pub exit_codes: BTreeMap<i32, String>,
+    /// False: never started a second time by the framework (unless `dedup_key` is set).
+    pub idempotent: bool,
+    /// Key unique per base id among open and succeeded instances.
+    pub dedup_key: Option<Template>,
+    /// Paths that must exist and be non-empty for DATA_READY.
+    pub outputs: Vec<Template>,
+    /// Bounds of the task's log.
+    pub log: LogLimits,
+
+    // Scheduling
+    /// Alternatives that each start the task.
+    pub triggers: Vec<Trigger>,
+    /// IANA zone for cron and cycle; `None`: the daemon's.
+    pub timezone: Option<String>,
+    /// Unit and offset of the cycle; `None`: by the rules of design 'cycles and waves'.
+    pub cycle: Option<CycleRule>,
+    /// Upstream edges.
+    pub depends_on: Vec<Dependency>,
+    /// EACH or LATEST wave.
+    pub on_upstream: OnUpstream,
+    /// Bound of waiting for dependencies.
+    #[serde(rename = "dependencyTimeoutMs", with = "optional_millis")]
+    pub dependency_timeout: Option<Duration>,
+    /// What happens when that runs out.
+    pub on_dependency_timeout: OnDependencyTimeout,
+    /// 0..=9, 0 first.
+    pub priority: Priority,
+    /// Queue of its instances.
+    pub queue: QueueName,
+    /// May give up its slot to a higher level.
+    pub preemptible: bool,
+    /// Running instances at a time; `None`: unlimited.
+    pub max_concurrent: Option<u32>,
+    /// Labels that an executor must have.
+    pub executor_labels: BTreeMap<String, String>,
+    /// False: kept, not triggered.
+    pub enabled: bool,
+}
+
+impl TaskSpec {
+    /// Whether instances come from upstream waves: it has `dependsOn` and no triggers.
+    #[must_use]
+    pub fn is_derived(&self) -> bool {
+        self.triggers.is_empty() && !self.depends_on.is_empty()
+    }
+
+    /// Whether the framework may start an instance a second time by itself (requirement F4).
+    #[must_use]
+    pub fn may_run_again(&self) -> bool {
+        self.idempotent || self.dedup_key.is_some()
+    }
+}
+
+/// Resource bounds of a task's processes; `None`: those of the executor.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Limits {
+    /// Bytes of address space.
+    pub memory: Option<u64>,
+    /// Open descriptors.
+    pub open_files: Option<u64>,
+    /// Processes of the user.
+    pub processes: Option<u64>,
+    /// Seconds of processor time.
+    pub cpu_seconds: Option<u64>,
+    /// Bytes of one written file.
+    pub file_size: Option<u64>,
+}
+
+/// Bounds of a task's log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LogLimits {
+    /// Bytes kept of one attempt's output.
+    pub max_bytes: u64,
+}
+
+impl Default for LogLimits {
+    fn default() -> Self {
+        Self { max_bytes: 16 * 1024 * 1024 }
+    }
+}
+
+/// When a failed attempt is tried again (requirement F2).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RetryPolicy {
+    /// Attempts in all, the first included; at least 1.
+    pub max_attempts: u32,
+    /// How the wait grows.
+    pub backoff: Backoff,
+    /// The first wait.
+    #[serde(rename = "intervalMs", with = "millis")]
+    pub interval: Duration,
+    /// The longest wait.
+    #[serde(rename = "maxIntervalMs", with = "millis")]
+    pub max_interval: Duration,
+    /// Share of the wait, 0..=1, that is varied by a seed.
+    pub jitter: f64,
+    /// Error codes that are tried again, `*` at the end allowed; `None`: all but CANCEL_REQUESTED.
+    pub retry_on: Option<Vec<String>>,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            max_attempts: 1,
+            backoff: Backoff::Fixed,
+            interval: Duration::from_secs(1),
+            max_interval: Duration::from_secs(3600),
+            jitter: 0.0,
+            retry_on: None,
+        }
+    }
+}
+
+/// How the wait between attempts grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Backoff {
+    /// Always `interval`.
+    Fixed,
+    /// `interval × 2^(n−1)`.
+    Exponential,
+}
+
+/// One edge of the graph: this task waits for another (requirements C1, C2).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Dependency {
+    /// The upstream.
+    pub task_id: TaskId,
+    /// What of the upstream is waited for.
+    pub dep_type: DepType,
+    /// Whether a failed upstream holds this task back.
+    pub strength: Strength,
+}
+
+/// What of an upstream is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum DepType {
+    /// It succeeded.
+    Success,
+    /// It succeeded and its declared outputs are there.
+    DataReady,
+}
+
+/// Whether a failed upstream holds the dependent back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Strength {
+    /// It does.
+    Strong,
+    /// Any final end satisfies.
+    Weak,
+}
+
+/// What a newer wave does to a not yet started instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum OnUpstream {
+    /// Every wave makes its instance.
+    Each,
+}
+
+/// What happens when waiting for dependencies has taken too long (requirement C5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum OnDependencyTimeout {
+    /// CANCELLED(DEPENDENCY_TIMEOUT).
+    Cancel,
+    /// Runs all the same and is told so.
+    RunDegraded,
+}
+
+/// One trigger with its own parameters (requirement E1).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Trigger {
+    /// What starts the task.
+    pub when: TriggerKind,
+    /// Parameters of the instances it makes; placeholders allowed in strings.
+    pub params: JsonMap,
+}
+
+impl Trigger {
+    /// What identifies the trigger: its content, not its position (design 'Clock, disk, faults').
+    ///
+    /// Only what decides *when* it fires counts; a change of parameters is the same trigger.
+    #[must_use]
+    pub fn key(&self) -> String {
+        match &self.when {
+            TriggerKind::Cron(t) => {
+                format!("cron:{}:{}", t.expr.as_str(), t.timezone.as_deref().unwrap_or(""))
+            }
+            TriggerKind::Every(t) => format!("every:{}", t.period.as_millis()),
+            TriggerKind::Boot => "boot".to_owned(),
+            TriggerKind::File(t) => format!("file:{}", t.pattern),
+            TriggerKind::Event(name) => format!("event:{name}"),
+            TriggerKind::Task(t) => format!("task:{}:{:?}", t.task_id, t.states),
+        }
+    }
+}
+
+/// What starts a task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum TriggerKind {
+    /// Times of a cron expression.
+    Cron(CronTrigger),
+    /// A fixed rate aligned to the epoch.
+    Every(EveryTrigger),
+    /// Once per boot of the machine.
+    Boot,
+    /// A file that arrives.
+    File(FileTrigger),
+    /// A named event from outside (`schedctl emit`).
+    Event(String),
+    /// Another task that reaches a state for good.
+    Task(TaskTrigger),
+}
+
+/// Times of a cron expression.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CronTrigger {
+    /// The expression.
+    pub expr: CronExpr,
+    /// Zone of this trigger; `None`: the task's.
+    pub timezone: Option<String>,
+    /// What to do with missed fires and with overlap.
+    pub policy: FirePolicy,
+}
+
+/// A fixed rate aligned to the epoch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EveryTrigger {
+    /// The period; at least one second.
+    #[serde(rename = "periodMs", with = "millis")]
+    pub period: Duration,
+    /// What to do with missed fires and with overlap.
+    pub policy: FirePolicy,
+}
+
+/// What to do with a time trigger's missed fires and with overlap (requirement E2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FirePolicy {
+    /// Fires missed while no daemon ran.
+    pub misfire: Misfire,
+    /// Older missed fires are recorded as MISSED.
+    #[serde(rename = "catchUpMs", with = "millis")]
+    pub catch_up: Duration,
+    /// When an instance of the task is READY, RUNNING or waiting for a retry.
+    pub overlap: Overlap,
+}
+
+impl Default for FirePolicy {
+    fn default() -> Self {
+        Self {
+            misfire: Misfire::RunOnce,
+            catch_up: Duration::from_secs(24 * 3600),
+            overlap: Overlap::Skip,
+        }
+    }
+}
+
+/// What to do with missed fires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Misfire {
+    /// Record them only.
+    Skip,
+    /// Run the newest, record the others as one COALESCED row.
+    RunOnce,
+    /// Run all within the catch-up window.
+    RunAll,
+}
+
+/// What to do with a fire while an earlier instance is still at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Overlap {
+    /// Record SKIPPED_OVERLAP.
+    Skip,
+    /// Make the instance; it waits.
+    Queue,
+    /// Cancel the earlier ones and make the instance.
+    Replace,
+    /// Make the instance; it may run beside the others.
+    Allow,
+}
+
+/// A file that arrives (requirement E3).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FileTrigger {
+    /// Absolute glob.
+    pub pattern: String,
+    /// Unchanged for this long, or closed after writing.
+    #[serde(rename = "settleMs", with = "millis")]
+    pub settle: Duration,
+    /// Period of looking, for mounts without events; `None`: by events.
+    #[serde(rename = "pollMs", with = "optional_millis")]
+    pub poll: Option<Duration>,
+}
+
+/// Another task that reaches a state for good.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TaskTrigger {
+    /// The other task.
+    pub task_id: TaskId,
+    /// The states; default FAILED and TIMEOUT.
+    pub states: Vec<super::instance::InstanceState>,
+}
