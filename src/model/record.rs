@@ -244,6 +244,8 @@ pub struct TaskRow {
     pub task_id: TaskId,
     /// The revision in force; `None`: the definition was removed.
     pub revision: Option<u64>,
+    /// The file that defines it, or did last.
+    pub file: String,
     /// When first loaded.
     pub created_at: Timestamp,
     /// Revisions so far.

@@ -1,0 +1,243 @@
+//! What the core can tell of itself; nothing here changes anything.
+
+use super::scheduler;
+use super::state::State;
+use crate::model::id::{InstanceId, TaskId};
+use crate::model::instance::InstanceState;
+use crate::model::record::Target;
+use crate::model::request::{Answer, Rejection, RejectionCode, Reply};
+use crate::model::spec::{TaskSpec, Trigger, TriggerKind};
+use crate::model::time::Timestamp;
+use crate::model::view::{
+    ExecutorView, InstanceCounts, Live, NextFire, QueueView, StatusView, TaskView,
+};
+
+/// All tasks, without their definitions.
+pub(super) fn tasks(state: &State) -> Vec<TaskView> {
+    state.registry.specs().filter_map(|spec| view(state, spec)).collect()
+}
+
+/// One task with its definition.
+pub(super) fn task(state: &State, task: &TaskId) -> Answer {
+    let spec = state.registry.spec(task);
+    match spec.and_then(|spec| Some((view(state, spec)?, spec))) {
+        Some((mut view, spec)) => {
+            view.spec = Some(std::sync::Arc::clone(spec));
+            Ok(Reply::Task(Box::new(view)))
+        }
+        None => Err(Rejection::new(RejectionCode::NotFound, format!("no task {task}"))),
+    }
+}
+
+fn view(state: &State, spec: &TaskSpec) -> Option<TaskView> {
+    let row = state.registry.row(&spec.task_id)?;
+    let fires = spec
+        .triggers
+        .iter()
+        .filter_map(|t| state.next_fires.get(&(spec.task_id.clone(), t.key())));
+    Some(TaskView {
+        task_id: spec.task_id.clone(),
+        version: spec.version,
+        revision: row.revision?,
+        created_at: row.created_at,
+        file: row.file.clone(),
+        status: state.registry.status(spec),
+        unresolved: state.registry.unresolved(spec),
+        paused: row.paused.clone(),
+        owner: spec.owner.clone(),
+        task_type: spec.task_type.clone(),
+        priority: row.priority.unwrap_or(spec.priority),
+        queue: spec.queue.clone(),
+        schedule: schedule(spec),
+        next_fire_time: fires.min().copied(),
+        last_instance: state.instances.last_of(&spec.task_id),
+        labels: spec.labels.clone(),
+        spec: None,
+    })
+}
+
+/// A short text of what starts a task.
+fn schedule(spec: &TaskSpec) -> String {
+    let mut parts: Vec<String> = spec.triggers.iter().map(trigger_text).collect();
+    if !spec.depends_on.is_empty() {
+        let upstreams: Vec<&str> = spec.depends_on.iter().map(|d| d.task_id.as_str()).collect();
+        parts.push(format!("after {}", upstreams.join(", ")));
+    }
+    parts.join("; ")
+}
+
+fn trigger_text(trigger: &Trigger) -> String {
+    match &trigger.when {
+        TriggerKind::Cron(t) => t.expr.as_str().to_owned(),
+        TriggerKind::Every(t) => format!("every {:?}", t.period),
+        TriggerKind::Boot => "at boot".to_owned(),
+        TriggerKind::File(t) => format!("file {}", t.pattern),
+        TriggerKind::Event(name) => format!("event {name}"),
+        TriggerKind::Task(t) => format!("on end of {}", t.task_id),
+    }
+}
+
+/// What only the core knows of these instances; those it does not hold are left out.
+pub(super) fn live(state: &State, ids: &[InstanceId]) -> Vec<Live> {
+    ids.iter().filter_map(|id| one(state, id)).collect()
+}
+
+fn one(state: &State, id: &InstanceId) -> Option<Live> {
+    let (now, is_final) = state.instances.state_of(id)?;
+    let Some(i) = state.instances.get(id) else {
+        let ended = state.instances.ended(id)?;
+        return Some(Live {
+            instance_id: id.clone(),
+            state: now,
+            is_final,
+            reason: ended.reason,
+            effective_priority: crate::model::priority::Priority::NORMAL,
+        })
+        .filter(|_| false);
+    };
+    let held = || state.spec_of(i).and_then(|spec| scheduler::held_by(state, i, &spec));
+    let reason = if i.state == InstanceState::Ready { held() } else { i.reason };
+    Some(Live {
+        instance_id: id.clone(),
+        state: now,
+        is_final,
+        reason,
+        effective_priority: i.priority,
+    })
+}
+
+/// The daemon.
+pub(super) fn status(state: &State) -> StatusView {
+    let mut counts = InstanceCounts::default();
+    for i in state.instances.open() {
+        counts.open += 1;
+        match i.state {
+            InstanceState::Pending => counts.pending += 1,
+            InstanceState::Blocked => counts.blocked += 1,
+            InstanceState::Ready => counts.ready += 1,
+            InstanceState::Running => counts.running += 1,
+            InstanceState::Failed | InstanceState::Timeout => counts.retrying += 1,
+            InstanceState::Succeeded | InstanceState::Cancelled => {}
+        }
+    }
+    let unreadable = state.registry.unreadable().map(str::to_owned);
+    let unheard = state
+        .settings
+        .executors
+        .iter()
+        .filter(|e| state.roster.connection(&e.id).is_none())
+        .map(|e| format!("executor {} is not connected", e.id));
+    StatusView {
+        version: state.process.version.clone(),
+        pid: state.process.pid,
+        started_at: state.process.started_at,
+        instances: counts,
+        tasks: u64::try_from(state.registry.specs().count()).unwrap_or(u64::MAX),
+        queues: queues(state),
+        executors: executors(state),
+        spec_errors: state.registry.errors(),
+        degraded: unreadable.into_iter().chain(unheard).collect(),
+        paused: state.holds.get(&Target::All).cloned(),
+        stopping: state.stopping.is_some(),
+    }
+}
+
+/// All configured queues.
+pub(super) fn queues(state: &State) -> Vec<QueueView> {
+    let view = |q: &crate::model::settings::QueueSettings| QueueView {
+        name: q.name.clone(),
+        weight: q.weight,
+        max_running: q.max_running,
+        ready: u64::try_from(state.queue.len(&q.name)).unwrap_or(u64::MAX),
+        running: u64::from(state.usage.queue(&q.name)),
+        paused: state.holds.get(&Target::Queue(q.name.clone())).cloned(),
+    };
+    state.settings.queues.iter().map(view).collect()
+}
+
+/// All configured executors.
+pub(super) fn executors(state: &State) -> Vec<ExecutorView> {
+    let view = |e: &crate::model::settings::ExecutorSettings| {
+        let connection = state.roster.connection(&e.id);
+        ExecutorView {
+            executor_id: e.id.clone(),
+            connected: connection.is_some(),
+            pid: connection.map(|c| c.pid),
+            incarnation: connection.map(|c| c.incarnation),
+            slots: e.slots,
+            running: state.usage.executor(&e.id),
+            task_types: e.task_types.clone(),
+            labels: e.labels.clone(),
+            last_heartbeat_at: connection.map(|c| c.heard_at),
+            load1: connection.and_then(|c| c.load).map(|l| l.load1),
+        }
+    };
+    state.settings.executors.iter().map(view).collect()
+}
+
+/// Coming fires of one task or of all, earliest first.
+pub(super) fn next(
+    state: &State,
+    wanted: Option<&TaskId>,
+    from: Timestamp,
+    count: u32,
+) -> Answer {
+    if let Some(task) = wanted
+        && state.registry.spec(task).is_none()
+    {
+        return Err(Rejection::new(RejectionCode::NotFound, format!("no task {task}")));
+    }
+    let count = usize::try_from(count).unwrap_or(usize::MAX).min(crate::limits::PAGE_MAX);
+    let mut all = Vec::new();
+    for spec in state.registry.specs().filter(|s| wanted.is_none_or(|w| *w == s.task_id)) {
+        let mut fires: Vec<NextFire> =
+            spec.triggers.iter().flat_map(|t| of_trigger(state, spec, t, from, count)).collect();
+        fires.sort_by(|a, b| a.at.cmp(&b.at));
+        fires.truncate(count);
+        all.extend(fires);
+    }
+    all.sort_by(|a, b| (a.at, &a.task_id).cmp(&(b.at, &b.task_id)));
+    Ok(Reply::Next(all))
+}
+
+fn of_trigger(
+    state: &State,
+    spec: &TaskSpec,
+    trigger: &Trigger,
+    from: Timestamp,
+    count: usize,
+) -> Vec<NextFire> {
+    let own_zone = match &trigger.when {
+        TriggerKind::Cron(t) => t.timezone.as_deref(),
+        TriggerKind::Every(_)
+        | TriggerKind::Boot
+        | TriggerKind::File(_)
+        | TriggerKind::Event(_)
+        | TriggerKind::Task(_) => None,
+    };
+    let zone = state.zone(own_zone.or(spec.timezone.as_deref()));
+    let mut fires = Vec::new();
+    let mut after = from;
+    while fires.len() < count
+        && let Some(at) = state.next_after(spec, trigger, after)
+    {
+        let note = match &trigger.when {
+            TriggerKind::Cron(t) => t.expr.next(after, &zone).and_then(|f| f.note),
+            TriggerKind::Every(_)
+            | TriggerKind::Boot
+            | TriggerKind::File(_)
+            | TriggerKind::Event(_)
+            | TriggerKind::Task(_) => None,
+        };
+        let local = at.to_jiff().map(|t| t.to_zoned_datetime(zone.clone()));
+        fires.push(NextFire {
+            task_id: spec.task_id.clone(),
+            at,
+            local: local.map(|z| z.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()).unwrap_or_default(),
+            trigger: trigger.key(),
+            note: note.map(str::to_owned),
+        });
+        after = at;
+    }
+    fires
+}

@@ -1,0 +1,158 @@
+//! The engine: one event in, its effects out. Routing only; the rules are in `lifecycle`.
+
+use std::sync::Arc;
+
+use super::answers;
+use super::lifecycle::{
+    admit, arrive, cancel, connect, definitions, dispatch, emit, pause, priority, report, retry,
+    stop, submit, tick,
+};
+use super::state::{Process, State};
+use super::turn::Turn;
+use crate::model::command::Effects;
+use crate::model::event::{Event, Report};
+use crate::model::id::LogSeq;
+use crate::model::record::{Record, Row};
+use crate::model::request::{Answer, Reply, Request};
+use crate::model::settings::Settings;
+use crate::model::time::Timestamp;
+
+/// The core that decides: a function of (state, event, now).
+///
+/// It does no input or output, reads no clock and starts nothing. Whoever drives it makes
+/// `Effects::commit` durable, then carries out `Effects::commands`, in this order.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    state: State,
+}
+
+impl Engine {
+    /// The engine as the store remembers it: `rows` in any order, `tip` the last log entry.
+    #[must_use]
+    pub fn load(
+        settings: Arc<Settings>,
+        process: Process,
+        rows: impl IntoIterator<Item = Row>,
+        tip: LogSeq,
+    ) -> Self {
+        let mut state = State::new(settings, process, tip);
+        state.load(rows);
+        Self { state }
+    }
+
+    /// The first turn of a process: notes in the log that the daemon started.
+    #[must_use]
+    pub fn start(&mut self, now: Timestamp) -> Effects {
+        let mut turn = Turn::new(&mut self.state, now, None);
+        let (version, pid) = (turn.state.process.version.clone(), turn.state.process.pid);
+        turn.record(Record::DaemonStarted { version, pid });
+        turn.finish()
+    }
+
+    /// Handles one event at a time that must not be before that of the event before.
+    #[must_use]
+    pub fn handle(&mut self, now: Timestamp, event: Event) -> Effects {
+        let uid = match &event {
+            Event::Request { caller, .. } => Some(caller.uid),
+            Event::Tick
+            | Event::Definitions(_)
+            | Event::FilesArrived(_)
+            | Event::FilesGone(_)
+            | Event::ExecutorConnected(_)
+            | Event::ExecutorReport { .. }
+            | Event::ExecutorLost { .. }
+            | Event::Stop(_) => None,
+        };
+        let mut turn = Turn::new(&mut self.state, now, uid);
+        route(&mut turn, event);
+        settle(&mut turn);
+        turn.finish()
+    }
+
+    /// When [`Event::Tick`] is wanted next; `None`: not before something happens.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        if self.state.opened { self.state.agenda.next() } else { None }
+    }
+
+    /// What differs between this engine and one loaded from the store: nothing, ever.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> Vec<&'static str> {
+        self.state.differences(&other.state)
+    }
+}
+
+fn route(turn: &mut Turn<'_>, event: Event) {
+    match event {
+        Event::Tick => tick::all(turn),
+        Event::Definitions(read) => definitions::read(turn, read),
+        Event::FilesArrived(arrivals) => arrive::arrived(turn, arrivals),
+        Event::FilesGone(paths) => arrive::gone(turn, &paths),
+        Event::Request { request, reply, .. } => {
+            let answer = answer(turn, request);
+            turn.reply(reply, answer);
+        }
+        Event::ExecutorConnected(hello) => connect::hello(turn, &hello),
+        Event::ExecutorReport { executor, incarnation, report } => {
+            let current = turn.state.roster.connection(&executor).map(|c| c.incarnation);
+            if current != Some(incarnation) {
+                return;
+            }
+            match report {
+                Report::Started(started) => report::started(turn, &started),
+                Report::Finished(done) => report::finished(turn, &executor, &done),
+                Report::Heartbeat(load) => {
+                    turn.state.roster.heartbeat(&executor, load, turn.now);
+                }
+            }
+        }
+        Event::ExecutorLost { executor, incarnation, why } => {
+            connect::gone(turn, &executor, incarnation, &why);
+        }
+        Event::Stop(mode) => stop::request(turn, mode),
+    }
+}
+
+/// Ends of a turn: what waits is looked at, what ended triggers others, what is READY starts.
+fn settle(turn: &mut Turn<'_>) {
+    loop {
+        admit::all(turn);
+        match turn.next_ended() {
+            Some(id) => emit::ended(turn, &id),
+            None => break,
+        }
+    }
+    dispatch::all(turn);
+    stop::leave(turn);
+}
+
+fn answer(turn: &mut Turn<'_>, request: Request) -> Answer {
+    match request {
+        Request::Submit { task, submission, request_id } => {
+            submit::request(turn, &task, *submission, request_id.as_deref())
+        }
+        Request::Cancel { instance, downstream, stored } => {
+            cancel::request(turn, &instance, downstream, stored.as_deref())
+        }
+        Request::Retry { instance, stored } => {
+            retry::request(turn, &instance, stored.map(|i| *i))
+        }
+        Request::Pause { target, reason, until } => pause::request(turn, target, reason, until),
+        Request::Resume { target } => pause::resume(turn, &target),
+        Request::SetPriority { target, priority } => priority::request(turn, target, priority),
+        Request::Emit { name, params } => emit::request(turn, &name, &params),
+        Request::Tasks => Ok(Reply::Tasks(answers::tasks(turn.state))),
+        Request::Task(task) => answers::task(turn.state, &task),
+        Request::Live(ids) => Ok(Reply::Live(answers::live(turn.state, &ids))),
+        Request::Status => Ok(Reply::Status(Box::new(answers::status(turn.state)))),
+        Request::Queues => Ok(Reply::Queues(answers::queues(turn.state))),
+        Request::Executors => Ok(Reply::Executors(answers::executors(turn.state))),
+        Request::Next { task, from, count } => {
+            answers::next(turn.state, task.as_ref(), from.unwrap_or(turn.now), count)
+        }
+        Request::Shutdown(mode) => {
+            stop::request(turn, mode);
+            Ok(Reply::Done)
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! The instances that the core needs: open ones in full, ended ones as far as an edge may still
+//! bind to them.
+//!
+//! An ended instance stays as a digest while it is the newest of its task and cycle, or while an
+//! open instance is bound to it. All indexes are derived from the rows: loading the rows anew
+//! gives an equal table.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::model::cycle::Cycle;
+use crate::model::id::{InstanceId, TaskId};
+use crate::model::instance::{Instance, InstanceState, Reason};
+use crate::model::spec::JsonMap;
+use crate::model::time::Timestamp;
+use crate::model::view::LastInstance;
+
+/// What is kept of an ended instance.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Ended {
+    pub(super) instance_id: InstanceId,
+    pub(super) task_id: TaskId,
+    pub(super) created_seq: u64,
+    pub(super) cycle: Cycle,
+    pub(super) scheduled_time: Timestamp,
+    pub(super) state: InstanceState,
+    pub(super) reason: Option<Reason>,
+    pub(super) runtime_params: JsonMap,
+    pub(super) output: Option<Value>,
+    pub(super) last: LastInstance,
+}
+
+/// How an upstream stands, as an edge sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Still at it, or a retry is to come.
+    Open,
+    /// Ended well.
+    Succeeded,
+    /// Ended badly for good, or was cancelled.
+    Failed,
+    /// Was skipped: its dependents follow.
+    Skipped,
+}
+
+/// Order of "newest": by scheduled time, then creation (design, rule 2).
+type Age = (Timestamp, u64);
+
+/// The instances of one task and date.
+type Cycles = BTreeMap<Cycle, BTreeMap<Age, InstanceId>>;
+
+/// The instances the core needs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct InstanceTable {
+    open: BTreeMap<InstanceId, Instance>,
+    ended: BTreeMap<InstanceId, Ended>,
+    /// Per task, date and cycle, oldest first.
+    by_cycle: BTreeMap<TaskId, BTreeMap<String, Cycles>>,
+    /// Open instances of a task in the order of their creation.
+    open_of: BTreeMap<TaskId, BTreeMap<u64, InstanceId>>,
+    /// Open instances that an edge binds to the key.
+    bound_to: BTreeMap<InstanceId, BTreeSet<InstanceId>>,
+    /// PENDING and BLOCKED instances that have an edge to the task.
+    waiting_on: BTreeMap<TaskId, BTreeSet<InstanceId>>,
+    /// Key taken by whom, per base id; open and succeeded ones only.
+    dedup: BTreeMap<(String, String), InstanceId>,
+    /// Instances that lost an edge since the last [`InstanceTable::settle`].
+    loose: BTreeSet<InstanceId>,
+}
+
+impl InstanceTable {
+    // Reading
+
+    /// An open instance, or one that ended in this turn.
+    pub(super) fn get(&self, id: &InstanceId) -> Option<&Instance> {
+        self.open.get(id)
+    }
+
+    pub(super) fn ended(&self, id: &InstanceId) -> Option<&Ended> {
+        self.ended.get(id)
+    }
+
+    /// Whether the id is taken, as far as the table knows.
+    pub(super) fn knows(&self, id: &InstanceId) -> bool {
+        self.open.contains_key(id) || self.ended.contains_key(id)
+    }
+
+    pub(super) fn open(&self) -> impl Iterator<Item = &Instance> {
+        self.open.values()
+    }
+
+    /// Open instances of a task, oldest first.
+    pub(super) fn open_of(&self, task: &TaskId) -> impl Iterator<Item = &Instance> {
+        self.open_of
+            .get(task)
+            .into_iter()
+            .flat_map(BTreeMap::values)
+            .filter_map(|id| self.open.get(id))
+    }
+
+    /// Open instances bound to this one.
+    pub(super) fn bound_to(&self, id: &InstanceId) -> Vec<InstanceId> {
+        self.bound_to.get(id).into_iter().flatten().cloned().collect()
+    }
+
+    /// PENDING and BLOCKED instances with an edge to the task.
+    pub(super) fn waiting_on(&self, task: &TaskId) -> Vec<InstanceId> {
+        self.waiting_on.get(task).into_iter().flatten().cloned().collect()
+    }
+
+    /// How an instance stands; `None`: unknown here.
+    pub(super) fn standing(&self, id: &InstanceId) -> Option<Standing> {
+        if let Some(i) = self.open.get(id) {
+            return Some(standing(i.state, i.reason, i.is_open()));
+        }
+        self.ended.get(id).map(|e| standing(e.state, e.reason, false))
+    }
+
+    pub(super) fn state_of(&self, id: &InstanceId) -> Option<(InstanceState, bool)> {
+        let open = self.open.get(id).map(|i| (i.state, !i.is_open()));
+        open.or_else(|| self.ended.get(id).map(|e| (e.state, true)))
+    }
+
+    pub(super) fn cycle_of(&self, id: &InstanceId) -> Option<&Cycle> {
+        let open = self.open.get(id).map(|i| &i.cycle);
+        open.or_else(|| self.ended.get(id).map(|e| &e.cycle))
+    }
+
+    /// Parameters and output of an instance.
+    pub(super) fn result_of(&self, id: &InstanceId) -> Option<(&JsonMap, Option<&Value>)> {
+        let open = self.open.get(id).map(|i| (&i.runtime_params, i.output.as_ref()));
+        open.or_else(|| self.ended.get(id).map(|e| (&e.runtime_params, e.output.as_ref())))
+    }
+
+    /// The newest instance of a task whose cycle matches (design, rule 2).
+    pub(super) fn newest_matching(&self, task: &TaskId, cycle: &Cycle) -> Option<InstanceId> {
+        let cycles = self.by_cycle.get(task)?.get(cycle.date())?;
+        cycles
+            .iter()
+            .filter(|(candidate, _)| candidate.matches(cycle))
+            .filter_map(|(_, ages)| ages.last_key_value())
+            .max_by_key(|(age, _)| **age)
+            .map(|(_, id)| id.clone())
+    }
+
+    /// The instance of a task made last, as far as the table knows.
+    pub(super) fn last_of(&self, task: &TaskId) -> Option<LastInstance> {
+        let cycles = self.by_cycle.get(task)?.values().flat_map(BTreeMap::values);
+        let ids = cycles.filter_map(|ages| ages.last_key_value());
+        let (_, id) = ids.max_by_key(|((_, seq), _)| *seq)?;
+        let open = self.open.get(id).map(last);
+        open.or_else(|| self.ended.get(id).map(|e| e.last.clone()))
+    }
+
+    pub(super) fn dedup_holder(&self, base: &str, key: &str) -> Option<&InstanceId> {
+        self.dedup.get(&(base.to_owned(), key.to_owned()))
+    }
+
+    // Changing: only through a turn
+
+    /// Puts an instance in, new or changed, whatever its state.
+    pub(super) fn put(&mut self, instance: Instance) {
+        if let Some(old) = self.open.remove(&instance.instance_id) {
+            self.unindex(&old);
+            self.loose.extend(old.edges.into_iter().filter_map(|e| e.instance_id));
+        }
+        self.ended.remove(&instance.instance_id);
+        self.index(&instance);
+        self.open.insert(instance.instance_id.clone(), instance);
+    }
+
+    /// Ends of a turn, or of loading: what has ended becomes a digest, or goes.
+    pub(super) fn settle(&mut self, touched: &BTreeSet<InstanceId>) {
+        let mut maybe_unneeded = std::mem::take(&mut self.loose);
+        for id in touched {
+            let Some(instance) = self.open.get(id) else { continue };
+            for older in self.superseded(instance) {
+                maybe_unneeded.insert(older);
+            }
+            if !instance.is_open() {
+                let Some(instance) = self.open.remove(id) else { continue };
+                self.unindex_open(&instance);
+                maybe_unneeded.extend(instance.edges.iter().filter_map(|e| e.instance_id.clone()));
+                maybe_unneeded.insert(id.clone());
+                self.ended.insert(id.clone(), ended(instance));
+            }
+        }
+        for id in maybe_unneeded {
+            self.drop_if_unneeded(&id);
+        }
+    }
+
+    /// Instances of the same task and cycle.
+    fn superseded(&self, instance: &Instance) -> Vec<InstanceId> {
+        let ages = self.ages(&instance.task_id, &instance.cycle);
+        ages.into_iter().flat_map(BTreeMap::values).cloned().collect()
+    }
+
+    fn ages(&self, task: &TaskId, cycle: &Cycle) -> Option<&BTreeMap<Age, InstanceId>> {
+        self.by_cycle.get(task)?.get(cycle.date())?.get(cycle)
+    }
+
+    fn drop_if_unneeded(&mut self, id: &InstanceId) {
+        let Some(ended) = self.ended.get(id) else { return };
+        let newest = self.ages(&ended.task_id, &ended.cycle).and_then(|a| a.last_key_value());
+        if self.bound_to.contains_key(id) || newest.is_some_and(|(_, newest)| newest == id) {
+            return;
+        }
+        if let Some(ended) = self.ended.remove(id) {
+            let age = (ended.scheduled_time, ended.created_seq);
+            self.forget_age(&ended.task_id, &ended.cycle, age);
+        }
+    }
+
+    fn forget_age(&mut self, task: &TaskId, cycle: &Cycle, age: Age) {
+        remove(&mut self.by_cycle, task, |dates| {
+            remove(dates, &cycle.date().to_owned(), |cycles| {
+                remove(cycles, cycle, |ages| {
+                    ages.remove(&age);
+                    ages.is_empty()
+                });
+                cycles.is_empty()
+            });
+            dates.is_empty()
+        });
+    }
+
+    fn index(&mut self, i: &Instance) {
+        let age = (i.scheduled_time, i.created_seq);
+        let dates = self.by_cycle.entry(i.task_id.clone()).or_default();
+        let cycles = dates.entry(i.cycle.date().to_owned()).or_default();
+        cycles.entry(i.cycle.clone()).or_default().insert(age, i.instance_id.clone());
+        if let Some(key) = &i.dedup_key {
+            let key = (i.task_id.base().to_owned(), key.clone());
+            if i.is_open() || i.state == InstanceState::Succeeded {
+                self.dedup.insert(key, i.instance_id.clone());
+            } else if self.dedup.get(&key) == Some(&i.instance_id) {
+                self.dedup.remove(&key);
+            }
+        }
+        let open_of = self.open_of.entry(i.task_id.clone()).or_default();
+        open_of.insert(i.created_seq, i.instance_id.clone());
+        for edge in &i.edges {
+            if let Some(upstream) = &edge.instance_id {
+                let bound = self.bound_to.entry(upstream.clone()).or_default();
+                bound.insert(i.instance_id.clone());
+            }
+            if i.is_waiting() {
+                let waiting = self.waiting_on.entry(edge.task_id.clone()).or_default();
+                waiting.insert(i.instance_id.clone());
+            }
+        }
+    }
+
+    /// Takes all of an instance's entries out but its place among its cycle's ages and its key.
+    fn unindex_open(&mut self, i: &Instance) {
+        remove(&mut self.open_of, &i.task_id, |m| {
+            m.remove(&i.created_seq);
+            m.is_empty()
+        });
+        for edge in &i.edges {
+            if let Some(upstream) = &edge.instance_id {
+                remove(&mut self.bound_to, upstream, |s| {
+                    s.remove(&i.instance_id);
+                    s.is_empty()
+                });
+            }
+            remove(&mut self.waiting_on, &edge.task_id, |s| {
+                s.remove(&i.instance_id);
+                s.is_empty()
+            });
+        }
+    }
+
+    fn unindex(&mut self, i: &Instance) {
+        self.unindex_open(i);
+        self.forget_age(&i.task_id, &i.cycle, (i.scheduled_time, i.created_seq));
+    }
+}
+
+/// Changes the value of a key and takes the key out if the change says that nothing is left.
+fn remove<K: Ord, V>(map: &mut BTreeMap<K, V>, key: &K, change: impl FnOnce(&mut V) -> bool) {
+    if let Some(value) = map.get_mut(key)
+        && change(value)
+    {
+        map.remove(key);
+    }
+}
+
+fn standing(state: InstanceState, reason: Option<Reason>, open: bool) -> Standing {
+    match state {
+        _ if open => Standing::Open,
+        InstanceState::Succeeded => Standing::Succeeded,
+        InstanceState::Cancelled
+            if matches!(
+                reason,
+                Some(Reason::ConditionFalse | Reason::UpstreamSkipped | Reason::SkippedByUser)
+            ) =>
+        {
+            Standing::Skipped
+        }
+        InstanceState::Pending
+        | InstanceState::Blocked
+        | InstanceState::Ready
+        | InstanceState::Running
+        | InstanceState::Failed
+        | InstanceState::Timeout
+        | InstanceState::Cancelled => Standing::Failed,
+    }
+}
+
+fn last(i: &Instance) -> LastInstance {
+    LastInstance {
+        instance_id: i.instance_id.clone(),
+        state: i.state,
+        cycle: i.cycle.label().to_owned(),
+        started_at: i.started_at,
+        finished_at: i.finished_at,
+        error_code: i.error_code.clone(),
+    }
+}
+
+fn ended(i: Instance) -> Ended {
+    Ended {
+        last: last(&i),
+        instance_id: i.instance_id,
+        task_id: i.task_id,
+        created_seq: i.created_seq,
+        cycle: i.cycle,
+        scheduled_time: i.scheduled_time,
+        state: i.state,
+        reason: i.reason,
+        runtime_params: i.runtime_params,
+        output: i.output,
+    }
+}

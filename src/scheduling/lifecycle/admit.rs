@@ -1,0 +1,139 @@
+//! Whether a waiting instance may run: its own time, then its edges (design, rules 5 and 6).
+
+use super::super::fill;
+use super::super::instances::Standing;
+use super::super::turn::Turn;
+use super::wave;
+use crate::model::id::InstanceId;
+use crate::model::instance::{Edge, Instance, InstanceState, Reason};
+use crate::model::record::FireOutcome;
+use crate::model::spec::{OnDependencyTimeout, Strength};
+
+/// What the edges of an instance say together.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Satisfied,
+    Waiting,
+    Blocked(Reason),
+    Skipped,
+}
+
+/// Looks at every instance whose edges may have changed, until none is left.
+pub(in super::super) fn all(turn: &mut Turn<'_>) {
+    while let Some(id) = turn.next_admission() {
+        one(turn, &id);
+    }
+}
+
+fn one(turn: &mut Turn<'_>, id: &InstanceId) {
+    let Some(i) = turn.state.instances.get(id) else { return };
+    if !i.is_waiting() || i.not_before.is_some_and(|at| at > turn.now) {
+        return;
+    }
+    let state = i.state;
+    match verdict(turn, i) {
+        Verdict::Satisfied => ready(turn, id, false),
+        Verdict::Skipped => {
+            turn.transition(id, InstanceState::Cancelled, Some(Reason::UpstreamSkipped), |_| {});
+        }
+        Verdict::Blocked(reason) => {
+            if state == InstanceState::Pending {
+                turn.transition(id, InstanceState::Blocked, Some(reason), |_| {});
+            } else {
+                turn.update(id, "reason", |i| i.reason = Some(reason));
+            }
+        }
+        Verdict::Waiting => {
+            let reason = Some(Reason::WaitingDependency);
+            if state == InstanceState::Blocked {
+                turn.transition(id, InstanceState::Pending, reason, |_| {});
+            } else {
+                turn.update(id, "reason", |i| i.reason = reason);
+            }
+        }
+    }
+}
+
+fn verdict(turn: &Turn<'_>, i: &Instance) -> Verdict {
+    let mut waiting = false;
+    let mut blocked = None;
+    for edge in &i.edges {
+        match standing(turn, edge) {
+            Verdict::Satisfied => {}
+            Verdict::Waiting => waiting = true,
+            Verdict::Blocked(reason) => blocked = blocked.or(Some(reason)),
+            Verdict::Skipped => return Verdict::Skipped,
+        }
+    }
+    match blocked {
+        Some(reason) => Verdict::Blocked(reason),
+        None if waiting => Verdict::Waiting,
+        None => Verdict::Satisfied,
+    }
+}
+
+fn standing(turn: &Turn<'_>, edge: &Edge) -> Verdict {
+    let bound = edge.instance_id.as_ref().map(|id| turn.state.instances.standing(id));
+    match (bound, edge.strength) {
+        (None, _) => {
+            let known = turn.state.registry.spec(&edge.task_id).is_some_and(|s| s.enabled);
+            if known { Verdict::Waiting } else { Verdict::Blocked(Reason::SpecRemoved) }
+        }
+        (Some(Some(Standing::Open)), _) => Verdict::Waiting,
+        (Some(Some(Standing::Succeeded)), _) | (Some(_), Strength::Weak) => Verdict::Satisfied,
+        (Some(Some(Standing::Skipped)), Strength::Strong) => Verdict::Skipped,
+        (Some(Some(Standing::Failed) | None), Strength::Strong) => {
+            Verdict::Blocked(Reason::UpstreamFailed)
+        }
+    }
+}
+
+/// All that it waited for is there: parameters are completed, then it is READY.
+fn ready(turn: &mut Turn<'_>, id: &InstanceId, degraded: bool) {
+    let Some(i) = turn.state.instances.get(id).cloned() else { return };
+    let Some(spec) = turn.state.spec_of(&i) else { return };
+    let completed = fill::complete(turn.state, &spec, &i)
+        .and_then(|params| Ok((params, wave::dedup_key(turn, &spec, &i)?)));
+    let (params, dedup_key) = match completed {
+        Ok(completed) => completed,
+        Err(problem) => return reject(turn, &i, problem),
+    };
+    if let Some(key) = &dedup_key {
+        let holder = turn.state.instances.dedup_holder(i.task_id.base(), key);
+        if holder.is_some_and(|holder| holder != id) {
+            return reject(turn, &i, format!("dedupKey {key} is taken"));
+        }
+    }
+    turn.transition(id, InstanceState::Ready, None, |i| {
+        i.runtime_params = params;
+        i.dedup_key = dedup_key;
+        i.degraded = degraded;
+    });
+}
+
+/// Its parameters are not complete or not right now that its edges hold: it never starts.
+fn reject(turn: &mut Turn<'_>, i: &Instance, problem: String) {
+    let fired = (&i.task_id, i.trigger.kind(), i.scheduled_time);
+    let reason = Some(problem.clone());
+    turn.fire_one(fired, FireOutcome::RejectedParams, reason, Some(i.instance_id.clone()));
+    let reason = Some(Reason::RejectedParams);
+    turn.transition(&i.instance_id, InstanceState::Cancelled, reason, |i| {
+        i.message = Some(problem);
+    });
+}
+
+/// Waiting for dependencies has taken too long (requirement C5).
+pub(in super::super) fn deadline(turn: &mut Turn<'_>, id: &InstanceId) {
+    let Some(i) = turn.state.instances.get(id) else { return };
+    if !i.is_waiting() {
+        return;
+    }
+    let Some(spec) = turn.state.spec_of(i) else { return };
+    match spec.on_dependency_timeout {
+        OnDependencyTimeout::Cancel => {
+            let reason = Some(Reason::DependencyTimeout);
+            turn.transition(id, InstanceState::Cancelled, reason, |_| {});
+        }
+        OnDependencyTimeout::RunDegraded => ready(turn, id, true),
+    }
+}

@@ -1,0 +1,140 @@
+//! Fires that were due while no daemon ran (requirement E2; contract 'misfire', 'catchUpMs').
+
+use std::sync::Arc;
+
+use super::super::turn::Turn;
+use super::fire;
+use crate::model::id::TaskId;
+use crate::model::instance::Cause;
+use crate::model::record::{Cursor, Fire, FireOutcome};
+use crate::model::spec::{FirePolicy, Misfire, TaskSpec, Trigger, TriggerKind};
+use crate::model::time::Timestamp;
+
+/// A run of nominal fires that share an outcome.
+#[derive(Default)]
+struct Run {
+    first: Option<Timestamp>,
+    last: Option<Timestamp>,
+    count: u64,
+}
+
+impl Run {
+    fn push(&mut self, at: Timestamp) {
+        self.first = self.first.or(Some(at));
+        self.last = Some(at);
+        self.count += 1;
+    }
+}
+
+/// Brings every time trigger up to now, in topological order of the tasks.
+pub(in super::super) fn all(turn: &mut Turn<'_>) {
+    let graph = turn.state.registry.graph();
+    let mut tasks: Vec<(usize, TaskId)> = turn
+        .state
+        .registry
+        .specs()
+        .map(|s| (graph.position(&s.task_id), s.task_id.clone()))
+        .collect();
+    tasks.sort();
+    for (_, task) in tasks {
+        let Some(spec) = turn.state.registry.spec(&task).cloned() else { continue };
+        for trigger in &spec.triggers {
+            match &trigger.when {
+                TriggerKind::Cron(t) => missed(turn, &spec, trigger, t.policy),
+                TriggerKind::Every(t) => missed(turn, &spec, trigger, t.policy),
+                TriggerKind::Boot => boot(turn, &spec, trigger),
+                TriggerKind::File(_) | TriggerKind::Event(_) | TriggerKind::Task(_) => {}
+            }
+        }
+    }
+}
+
+fn missed(turn: &mut Turn<'_>, spec: &Arc<TaskSpec>, trigger: &Trigger, policy: FirePolicy) {
+    let key = trigger.key();
+    let Some(cursor) = turn.state.cursors.get(&(spec.task_id.clone(), key.clone())).copied() else {
+        return;
+    };
+    let window = turn.now.minus(policy.catch_up);
+    let (mut old, mut folded, mut run) = (Run::default(), Run::default(), Vec::new());
+    let mut newest = cursor;
+    while let Some(at) = turn.state.next_after(spec, trigger, newest).filter(|at| *at <= turn.now) {
+        newest = at;
+        if at < window || policy.misfire == Misfire::Skip {
+            old.push(at);
+        } else {
+            if policy.misfire == Misfire::RunOnce
+                && let Some(earlier) = run.pop()
+            {
+                folded.push(earlier);
+            }
+            run.push(at);
+        }
+    }
+    if newest == cursor {
+        return;
+    }
+    row(turn, spec, &key, &old, FireOutcome::Missed);
+    row(turn, spec, &key, &folded, FireOutcome::Coalesced);
+    for at in run {
+        fire::one(turn, spec, trigger, at);
+    }
+    fire::advance(turn, &spec.task_id, &key, newest);
+}
+
+fn row(turn: &mut Turn<'_>, spec: &TaskSpec, key: &str, run: &Run, outcome: FireOutcome) {
+    if let (Some(from), Some(to)) = (run.first, run.last) {
+        turn.fire(Fire {
+            task_id: spec.task_id.clone(),
+            trigger: key.to_owned(),
+            from,
+            to,
+            count: run.count,
+            outcome,
+            reason: Some("due while no daemon ran".to_owned()),
+            instance_id: None,
+        });
+    }
+}
+
+/// Once per boot of the machine, not per start of the daemon: the cursor carries the boot's id.
+fn boot(turn: &mut Turn<'_>, spec: &Arc<TaskSpec>, trigger: &Trigger) {
+    let identity = format!("boot:{}", turn.state.process.boot_id);
+    if turn.state.cursors.contains_key(&(spec.task_id.clone(), identity.clone())) {
+        return;
+    }
+    let at = turn.now;
+    match fire::not_now(turn, spec) {
+        Some((outcome, reason)) => {
+            turn.fire_one((&spec.task_id, &trigger.key(), at), outcome, reason, None);
+        }
+        None => {
+            let what = fire::Happening {
+                trigger,
+                cause: Cause::Boot,
+                at,
+                identity: &identity,
+                file: None,
+                event: None,
+            };
+            fire::make(turn, spec, what);
+        }
+    }
+    note_boot(turn, &spec.task_id);
+}
+
+/// Remembers that a task has had this boot's fire, and forgets earlier boots.
+pub(super) fn note_boot(turn: &mut Turn<'_>, task: &TaskId) {
+    let identity = format!("boot:{}", turn.state.process.boot_id);
+    let earlier: Vec<(TaskId, String)> = turn
+        .state
+        .cursors
+        .range((task.clone(), "boot:".to_owned())..(task.clone(), "boot;".to_owned()))
+        .map(|(key, _)| key.clone())
+        .filter(|(_, trigger)| *trigger != identity)
+        .collect();
+    for key in earlier {
+        turn.drop_cursor(&key);
+    }
+    let handled_to = turn.now;
+    turn.put_cursor(Cursor { task_id: task.clone(), trigger: identity, handled_to });
+}

@@ -1,0 +1,110 @@
+//! Holding and letting go: an instance, a task, a queue, everything (design, 'Pause').
+
+use super::super::turn::Turn;
+use crate::model::id::InstanceId;
+use crate::model::instance::{InstanceState, Pause};
+use crate::model::record::{Record, Target};
+use crate::model::request::{Answer, Rejection, RejectionCode, Reply};
+use crate::model::time::Timestamp;
+
+/// `schedctl pause`. Holding what is held already changes why and for how long.
+pub(in super::super) fn request(
+    turn: &mut Turn<'_>,
+    target: Target,
+    reason: Option<String>,
+    until: Option<Timestamp>,
+) -> Answer {
+    if until.is_some_and(|until| until <= turn.now) {
+        let detail = "the end of the pause is not in the future".to_owned();
+        return Err(Rejection::new(RejectionCode::Invalid, detail));
+    }
+    exists(turn, &target)?;
+    let pause = Pause { since: turn.now, uid: turn.caller(), reason, until };
+    match &target {
+        Target::Instance(id) => hold_instance(turn, id, &pause)?,
+        Target::Task(task) => {
+            if let Some(mut row) = turn.state.registry.row(task).cloned() {
+                row.paused = Some(pause.clone());
+                turn.put_task(row);
+            }
+        }
+        Target::Queue(_) | Target::All => turn.put_hold(target.clone(), Some(pause.clone())),
+    }
+    turn.record(Record::Paused { target, pause });
+    Ok(Reply::Done)
+}
+
+/// `schedctl resume`. Letting go what is not held is no error.
+pub(in super::super) fn resume(turn: &mut Turn<'_>, target: &Target) -> Answer {
+    exists(turn, target)?;
+    ends(turn, target);
+    Ok(Reply::Done)
+}
+
+/// A hold ends, by a person or by its time.
+pub(in super::super) fn ends(turn: &mut Turn<'_>, target: &Target) {
+    let held = match target {
+        Target::Instance(id) => turn.state.instances.get(id).is_some_and(|i| i.paused.is_some()),
+        Target::Task(task) => turn.state.registry.row(task).is_some_and(|r| r.paused.is_some()),
+        Target::Queue(_) | Target::All => turn.state.holds.contains_key(target),
+    };
+    if !held {
+        return;
+    }
+    match target {
+        Target::Instance(id) => let_go(turn, id),
+        Target::Task(task) => {
+            if let Some(mut row) = turn.state.registry.row(task).cloned() {
+                row.paused = None;
+                turn.put_task(row);
+            }
+        }
+        Target::Queue(_) | Target::All => turn.put_hold(target.clone(), None),
+    }
+    turn.record(Record::Resumed { target: target.clone() });
+}
+
+fn hold_instance(turn: &mut Turn<'_>, id: &InstanceId, pause: &Pause) -> Result<(), Rejection> {
+    let refuse = |detail: String| Err(Rejection::new(RejectionCode::Conflict, detail));
+    let Some(i) = turn.state.instances.get(id).filter(|i| i.is_open()) else {
+        return refuse(format!("instance {id} has ended; there is nothing to hold"));
+    };
+    if i.state == InstanceState::Running {
+        return refuse(format!(
+            "instance {id} is RUNNING; a running one cannot be held, cancel it or wait for its end"
+        ));
+    }
+    let since = i.paused.as_ref().map_or(pause.since, |p| p.since);
+    let pause = Pause { since, ..pause.clone() };
+    turn.update(id, "paused", |i| i.paused = Some(pause));
+    Ok(())
+}
+
+/// While held, an instance's dependency clock stood still (design, rule 11).
+fn let_go(turn: &mut Turn<'_>, id: &InstanceId) {
+    let now = turn.now;
+    turn.update(id, "resumed", |i| {
+        if let Some(pause) = i.paused.take() {
+            i.dependency_deadline = i.dependency_deadline.map(|at| at.plus(now.since(pause.since)));
+        }
+    });
+    turn.admit_later(id.clone());
+}
+
+fn exists(turn: &Turn<'_>, target: &Target) -> Result<(), Rejection> {
+    let refuse = |detail: String| Err(Rejection::new(RejectionCode::NotFound, detail));
+    match target {
+        Target::Task(task) if turn.state.registry.spec(task).is_none() => {
+            refuse(format!("no task {task}"))
+        }
+        Target::Queue(name) if !turn.state.settings.queues.iter().any(|q| q.name == *name) => {
+            let known: Vec<&str> =
+                turn.state.settings.queues.iter().map(|q| q.name.as_str()).collect();
+            refuse(format!("no queue {name}; there are: {}", known.join(", ")))
+        }
+        Target::Instance(id) if !turn.state.instances.knows(id) => {
+            refuse(format!("no open instance {id}"))
+        }
+        Target::Task(_) | Target::Queue(_) | Target::Instance(_) | Target::All => Ok(()),
+    }
+}

@@ -1,0 +1,181 @@
+//! `schedctl run`: a person's or a program's instance (design, rules 5 and 10).
+
+use std::sync::Arc;
+
+use super::super::turn::Turn;
+use super::wave::{self, Birth};
+use crate::model::cycle::{Cycle, CycleUnit};
+use crate::model::event::SpecError;
+use crate::model::id::{InstanceId, TaskId};
+use crate::model::instance::Cause;
+use crate::model::params;
+use crate::model::record::{Row, Submission};
+use crate::model::request::{Answer, Rejection, RejectionCode, Reply, SubmitBody, Submitted};
+use crate::model::spec::{JsonMap, TaskSpec};
+
+/// Makes an instance, or says why not. A request id seen before gets the answer it got then.
+pub(in super::super) fn request(
+    turn: &mut Turn<'_>,
+    task: &TaskId,
+    body: SubmitBody,
+    request_id: Option<&str>,
+) -> Answer {
+    let key = request_id.map(|id| format!("{}/{id}", turn.caller()));
+    if let Some(earlier) = key.as_ref().and_then(|k| turn.state.submissions.get(k)) {
+        return Ok(Reply::Submitted(Submitted {
+            instance_id: earlier.instance_id.clone(),
+            open_in_cycle: Vec::new(),
+            repeated: true,
+        }));
+    }
+    let Some(spec) = turn.state.registry.spec(task).cloned() else {
+        return Err(Rejection::new(RejectionCode::NotFound, format!("no task {task}")));
+    };
+    let unknown = turn.state.registry.unresolved(&spec);
+    if !unknown.is_empty() && !body.ignore_deps {
+        let unknown: Vec<&str> = unknown.iter().map(TaskId::as_str).collect();
+        return Err(Rejection::new(
+            RejectionCode::Conflict,
+            format!(
+                "task {task} waits for tasks that no file defines: {}; define them, or run it with \
+                 --ignore-deps",
+                unknown.join(", ")
+            ),
+        ));
+    }
+    let params = checked_params(turn, &spec, &body)?;
+    let identity = key.clone().unwrap_or_else(|| turn.state.tip.0.to_string());
+    let id = wave::id_of(turn.now, task, &format!("submit\0{identity}"));
+    let cycle = cycle(turn, &spec, &body, &id)?;
+    let open_in_cycle: Vec<InstanceId> = turn
+        .state
+        .instances
+        .open_of(task)
+        .filter(|i| i.cycle == cycle)
+        .map(|i| i.instance_id.clone())
+        .collect();
+    let submitted = Submitted { instance_id: id.clone(), open_in_cycle, repeated: false };
+    if body.dry_run {
+        return Ok(Reply::Submitted(submitted));
+    }
+    let birth = Birth {
+        spec: Arc::clone(&spec),
+        id: id.clone(),
+        trigger: Cause::Submit { uid: turn.caller() },
+        scheduled_time: turn.now,
+        cycle,
+        params,
+        priority: body.priority.map(|p| p.0),
+        not_before: body.at.filter(|at| *at > turn.now),
+        ignore_deps: body.ignore_deps,
+        no_downstream: body.no_downstream,
+    };
+    if let Some(taken) = taken_key(turn, &birth) {
+        return Err(taken);
+    }
+    if !wave::create(turn, birth) {
+        let detail = format!("instance {id} exists already");
+        return Err(Rejection::new(RejectionCode::Conflict, detail));
+    }
+    if let Some(key) = key {
+        let submission = Submission { key: key.clone(), at: turn.now, instance_id: id };
+        turn.state.submissions.insert(key, submission.clone());
+        turn.put_row(Row::Submission(submission));
+    }
+    Ok(Reply::Submitted(submitted))
+}
+
+/// All parameters that are wrong, or missing with nothing that could still bring them.
+fn checked_params(
+    turn: &Turn<'_>,
+    spec: &TaskSpec,
+    body: &SubmitBody,
+) -> Result<JsonMap, Rejection> {
+    let mut problems = Vec::new();
+    let params = params::check_given(&spec.runtime_params, &body.params).unwrap_or_else(|errors| {
+        problems.extend(errors.into_iter().map(|e| (e.name, e.problem)));
+        body.params.clone()
+    });
+    for (name, schema) in &spec.runtime_params {
+        let missing =
+            schema.required && schema.default.is_none() && !params.contains_key(name);
+        let flows = !body.ignore_deps
+            && spec.depends_on.iter().any(|d| {
+                turn.state
+                    .registry
+                    .spec(&d.task_id)
+                    .is_some_and(|upstream| upstream.runtime_params.contains_key(name))
+            });
+        if missing && !flows {
+            let how = format!("is required; give it with -p {name}=VALUE");
+            problems.push((name.clone(), how));
+        }
+    }
+    if problems.is_empty() {
+        return Ok(params);
+    }
+    let text: Vec<String> = problems.iter().map(|(n, p)| format!("parameter {n} {p}")).collect();
+    Err(Rejection {
+        code: RejectionCode::Invalid,
+        detail: format!("task {} was not run: {}", spec.task_id, text.join("; ")),
+        errors: problems
+            .into_iter()
+            .map(|(name, message)| SpecError {
+                file: String::new(),
+                line: 0,
+                column: 0,
+                path: format!("params.{name}"),
+                message,
+            })
+            .collect(),
+    })
+}
+
+/// The cycle that the submission names, or now's (design, 'cycles and waves').
+fn cycle(
+    turn: &Turn<'_>,
+    spec: &TaskSpec,
+    body: &SubmitBody,
+    id: &InstanceId,
+) -> Result<Cycle, Rejection> {
+    let invalid = |detail: String| Rejection::new(RejectionCode::Invalid, detail);
+    let rule = turn.state.registry.rule(&spec.task_id);
+    let zone = turn.state.zone(spec.timezone.as_deref());
+    let named = match (&body.cycle, &body.date) {
+        (Some(_), Some(_)) => {
+            return Err(invalid("both a cycle and a date were given; give one".to_owned()));
+        }
+        (Some(text), None) | (None, Some(text)) => text,
+        (None, None) => return Ok(Cycle::of(turn.now, &zone, rule, id)),
+    };
+    if rule.unit == CycleUnit::Run {
+        // On a RUN task a submission joins the named run.
+        let run = turn.state.instances.cycle_of(&InstanceId::from_text(named));
+        return run.filter(|c| c.unit() == CycleUnit::Run).cloned().ok_or_else(|| {
+            invalid(format!(
+                "{named:?} is no run of task {}; its cycles are runs, named by the id of their \
+                 root instance",
+                spec.task_id
+            ))
+        });
+    }
+    let cycle = Cycle::parse(named).map_err(|e| invalid(e.to_string()))?;
+    Ok(cycle.cut_to(rule.unit))
+}
+
+fn taken_key(turn: &Turn<'_>, birth: &Birth) -> Option<Rejection> {
+    let template = birth.spec.dedup_key.as_ref()?;
+    let facts = super::super::fill::Facts {
+        spec: &birth.spec,
+        instance_id: &birth.id,
+        cycle: &birth.cycle,
+        scheduled_time: birth.scheduled_time,
+        params: &birth.params,
+        file: None,
+        event: None,
+    };
+    let key = facts.text(template).ok()?;
+    let holder = turn.state.instances.dedup_holder(birth.spec.task_id.base(), &key)?;
+    let detail = format!("dedupKey {key} is taken by instance {holder}");
+    Some(Rejection::new(RejectionCode::Conflict, detail))
+}

@@ -1,0 +1,46 @@
+//! Time has passed: fires, retries, deadlines and ends of pauses that are due by now.
+
+use super::super::agenda::Due;
+use super::super::turn::Turn;
+use super::{admit, fire, pause};
+use crate::model::id::TaskId;
+use crate::model::instance::InstanceState;
+use crate::model::time::Timestamp;
+
+/// Handles all that is due, one due time after the other.
+pub(in super::super) fn all(turn: &mut Turn<'_>) {
+    if !turn.state.opened {
+        return;
+    }
+    while let Some((at, due)) = turn.state.agenda.take_due(turn.now) {
+        let mut fires = Vec::new();
+        for entry in due {
+            match entry {
+                Due::Fire { task, trigger } => fires.push((task, trigger)),
+                Due::Retry(id) => {
+                    turn.transition(&id, InstanceState::Ready, None, |_| {});
+                }
+                Due::NotBefore(id) => {
+                    turn.update(&id, "time has come", |i| i.not_before = None);
+                    turn.admit_later(id);
+                }
+                Due::DependencyDeadline(id) => admit::deadline(turn, &id),
+                Due::PauseEnds(target) => pause::ends(turn, &target),
+            }
+        }
+        fire_in_order(turn, at, fires);
+        admit::all(turn);
+    }
+}
+
+/// Fires due at one instant happen from upstream to downstream.
+fn fire_in_order(turn: &mut Turn<'_>, at: Timestamp, fires: Vec<(TaskId, String)>) {
+    let graph = turn.state.registry.graph();
+    let mut fires: Vec<(usize, TaskId, String)> =
+        fires.into_iter().map(|(task, key)| (graph.position(&task), task, key)).collect();
+    fires.sort();
+    for (_, task, trigger) in fires {
+        turn.state.next_fires.remove(&(task.clone(), trigger.clone()));
+        fire::due(turn, &task, &trigger, at);
+    }
+}

@@ -1,0 +1,294 @@
+//! Making instances: a root, and one of every derived task below it (design, rules 1 to 4).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::super::fill::{self, Facts};
+use super::super::instances::Standing;
+use super::super::turn::Turn;
+use crate::model::cycle::{Cycle, CycleUnit};
+use crate::model::id::{InstanceId, TaskId};
+use crate::model::instance::{Cause, Edge, Instance, InstanceState, Reason};
+use crate::model::priority::Priority;
+use crate::model::spec::{JsonMap, TaskSpec};
+use crate::model::time::Timestamp;
+
+/// What makes a root instance. Its parameters have been checked.
+pub(in super::super) struct Birth {
+    pub(in super::super) spec: Arc<TaskSpec>,
+    pub(in super::super) id: InstanceId,
+    pub(in super::super) trigger: Cause,
+    pub(in super::super) scheduled_time: Timestamp,
+    pub(in super::super) cycle: Cycle,
+    pub(in super::super) params: JsonMap,
+    pub(in super::super) priority: Option<Priority>,
+    pub(in super::super) not_before: Option<Timestamp>,
+    pub(in super::super) ignore_deps: bool,
+    pub(in super::super) no_downstream: bool,
+}
+
+/// The id of what a trigger makes: the same fire always makes the same id.
+pub(in super::super) fn id_of(at: Timestamp, task: &TaskId, identity: &str) -> InstanceId {
+    InstanceId::derive(at.as_millis(), &[task.as_str(), identity])
+}
+
+/// Makes a root and its wave. Returns false, and makes nothing, if the id is taken already.
+pub(in super::super) fn create(turn: &mut Turn<'_>, birth: Birth) -> bool {
+    if turn.state.instances.knows(&birth.id) {
+        return false;
+    }
+    let mut wave: BTreeMap<TaskId, InstanceId> = BTreeMap::new();
+    let mut fresh: BTreeSet<InstanceId> = BTreeSet::new();
+    let below = if birth.no_downstream { Vec::new() } else { reach(turn, &birth.spec) };
+    let (root_id, cycle, scheduled) = (birth.id.clone(), birth.cycle.clone(), birth.scheduled_time);
+    let root_task = birth.spec.task_id.clone();
+    let quiet = birth.no_downstream;
+    root(turn, birth);
+    wave.insert(root_task.clone(), root_id.clone());
+    fresh.insert(root_id.clone());
+    for spec in below {
+        let rule = turn.state.registry.rule(&spec.task_id);
+        let mine = if rule.unit == CycleUnit::Run { cycle.clone() } else { cycle.cut_to(rule.unit) };
+        let taken = match gather(turn, &spec, &mine, &wave, &fresh) {
+            Some(id) => {
+                rebind(turn, &id, &wave);
+                id
+            }
+            None => {
+                let id = id_of(scheduled, &spec.task_id, root_id.as_str());
+                let mut instance = blank(turn, &spec, id.clone(), mine, scheduled);
+                instance.trigger = Cause::Wave { root: root_id.clone() };
+                instance.root = root_id.clone();
+                instance.edges = edges(turn, &spec, &instance.cycle, &wave);
+                turn.create(instance);
+                fresh.insert(id.clone());
+                id
+            }
+        };
+        wave.insert(spec.task_id.clone(), taken.clone());
+        turn.admit_later(taken);
+    }
+    if !quiet {
+        bind_waiting(turn, &wave);
+    }
+    turn.admit_later(root_id);
+    true
+}
+
+fn root(turn: &mut Turn<'_>, birth: Birth) {
+    let spec = birth.spec;
+    let mut i = blank(turn, &spec, birth.id, birth.cycle, birth.scheduled_time);
+    i.trigger = birth.trigger;
+    i.root = i.instance_id.clone();
+    i.priority = birth.priority.unwrap_or(i.priority);
+    i.not_before = birth.not_before;
+    i.given_params = birth.params;
+    if birth.not_before.is_some() {
+        i.reason = Some(Reason::WaitingTrigger);
+    }
+    if birth.ignore_deps {
+        i.dependency_deadline = None;
+    } else {
+        i.edges = edges(turn, &spec, &i.cycle, &BTreeMap::new());
+    }
+    i.runtime_params = i.given_params.clone();
+    i.dedup_key = dedup_key(turn, &spec, &i).ok().flatten();
+    turn.create(i);
+}
+
+/// The tasks of a wave below its root, in topological order.
+fn reach(turn: &Turn<'_>, root: &TaskSpec) -> Vec<Arc<TaskSpec>> {
+    let registry = &turn.state.registry;
+    let graph = registry.graph();
+    let root_unit = registry.rule(&root.task_id).unit;
+    let mut found: BTreeMap<(usize, TaskId), Arc<TaskSpec>> = BTreeMap::new();
+    let mut frontier = vec![root.task_id.clone()];
+    while let Some(task) = frontier.pop() {
+        for below in graph.downstream(&task) {
+            let key = (graph.position(below), below.clone());
+            let Some(spec) = registry.spec(below) else { continue };
+            // A daily side input never starts a task of unit RUN; it only holds its edge.
+            let takes_part = registry.rule(below).unit != CycleUnit::Run
+                || root_unit == CycleUnit::Run;
+            let able = spec.enabled && registry.unresolved(spec).is_empty();
+            if spec.is_derived() && takes_part && able && !found.contains_key(&key) {
+                found.insert(key, Arc::clone(spec));
+                frontier.push(below.clone());
+            }
+        }
+    }
+    found.into_values().collect()
+}
+
+/// The waiting instance that takes part in the wave instead of a new one (rule 3): the oldest of
+/// that cycle with an open or broken edge, or with an edge on one that is gathered itself.
+fn gather(
+    turn: &Turn<'_>,
+    spec: &TaskSpec,
+    cycle: &Cycle,
+    wave: &BTreeMap<TaskId, InstanceId>,
+    fresh: &BTreeSet<InstanceId>,
+) -> Option<InstanceId> {
+    let table = &turn.state.instances;
+    table
+        .open_of(&spec.task_id)
+        .filter(|i| i.is_waiting() && i.cycle == *cycle)
+        .find(|i| {
+            i.edges.iter().any(|edge| match &edge.instance_id {
+                None => true,
+                Some(bound) => {
+                    is_broken(turn, bound)
+                        || (wave.get(&edge.task_id) == Some(bound) && !fresh.contains(bound))
+                }
+            })
+        })
+        .map(|i| i.instance_id.clone())
+}
+
+/// Whether an upstream finally failed, was cancelled, or is gone from the store.
+fn is_broken(turn: &Turn<'_>, upstream: &InstanceId) -> bool {
+    matches!(
+        turn.state.instances.standing(upstream),
+        Some(Standing::Failed | Standing::Skipped) | None
+    )
+}
+
+/// Binds an instance's edges on tasks of the wave to the wave.
+fn rebind(turn: &mut Turn<'_>, id: &InstanceId, wave: &BTreeMap<TaskId, InstanceId>) {
+    turn.update(id, "edges", |i| {
+        for edge in &mut i.edges {
+            if let Some(upstream) = wave.get(&edge.task_id) {
+                edge.instance_id = Some(upstream.clone());
+            }
+        }
+    });
+}
+
+/// Edges of a new instance: inside the wave to the wave's instances, else to the newest match.
+pub(super) fn edges(
+    turn: &Turn<'_>,
+    spec: &TaskSpec,
+    cycle: &Cycle,
+    wave: &BTreeMap<TaskId, InstanceId>,
+) -> Vec<Edge> {
+    let bind = |task: &TaskId| {
+        let newest = || turn.state.instances.newest_matching(task, cycle);
+        wave.get(task).cloned().or_else(newest)
+    };
+    spec.depends_on
+        .iter()
+        .map(|d| Edge {
+            task_id: d.task_id.clone(),
+            dep_type: d.dep_type,
+            strength: d.strength,
+            instance_id: bind(&d.task_id),
+        })
+        .collect()
+}
+
+/// Open edges of all other waiting instances of a matching cycle bind to what is new; so do
+/// broken edges of instances that are not derived (rules 3 and 4).
+fn bind_waiting(turn: &mut Turn<'_>, wave: &BTreeMap<TaskId, InstanceId>) {
+    for (task, new) in wave {
+        let Some(cycle) = turn.state.instances.cycle_of(new).cloned() else { continue };
+        for id in turn.state.instances.waiting_on(task) {
+            let Some(i) = turn.state.instances.get(&id) else { continue };
+            if !i.cycle.matches(&cycle) || id == *new {
+                continue;
+            }
+            let derived = turn.state.spec_of(i).is_some_and(|s| s.is_derived());
+            let takes = i.edges.iter().any(|e| {
+                e.task_id == *task
+                    && match &e.instance_id {
+                        None => true,
+                        Some(bound) => bound != new && !derived && is_broken(turn, bound),
+                    }
+            });
+            if takes {
+                turn.update(&id, "edges", |i| {
+                    for edge in i.edges.iter_mut().filter(|e| e.task_id == *task) {
+                        edge.instance_id = Some(new.clone());
+                    }
+                });
+                turn.admit_later(id);
+            }
+        }
+    }
+}
+
+/// An instance as it begins: PENDING, nothing tried yet.
+fn blank(
+    turn: &Turn<'_>,
+    spec: &TaskSpec,
+    id: InstanceId,
+    cycle: Cycle,
+    scheduled_time: Timestamp,
+) -> Instance {
+    let row = turn.state.registry.row(&spec.task_id);
+    Instance {
+        root: id.clone(),
+        instance_id: id,
+        created_seq: 0,
+        task_id: spec.task_id.clone(),
+        version: spec.version,
+        revision: row.and_then(|r| r.revision).unwrap_or(0),
+        state: InstanceState::Pending,
+        reason: (!spec.depends_on.is_empty()).then_some(Reason::WaitingDependency),
+        attempt: 0,
+        max_attempts: spec.retry.max_attempts,
+        faults: 0,
+        requeues: 0,
+        spawn_retries: 0,
+        cycle,
+        scheduled_time,
+        trigger: Cause::Boot,
+        priority: row.and_then(|r| r.priority).unwrap_or(spec.priority),
+        queue: spec.queue.clone(),
+        executor_id: None,
+        created_at: turn.now,
+        not_before: None,
+        ready_at: None,
+        ready_seq: 0,
+        started_at: None,
+        finished_at: None,
+        next_retry_at: None,
+        exit_code: None,
+        signal: None,
+        error_code: None,
+        message: None,
+        static_params: Arc::new(spec.static_params.clone()),
+        given_params: JsonMap::new(),
+        runtime_params: JsonMap::new(),
+        output: None,
+        edges: Vec::new(),
+        degraded: false,
+        paused: None,
+        stopping: None,
+        dedup_key: None,
+        dependency_deadline: spec
+            .dependency_timeout
+            .filter(|_| !spec.depends_on.is_empty())
+            .map(|t| turn.now.plus(t)),
+        attempts: Vec::new(),
+    }
+}
+
+/// The instance's `dedupKey`, filled; an error if a placeholder has no value yet.
+pub(super) fn dedup_key(
+    turn: &Turn<'_>,
+    spec: &TaskSpec,
+    i: &Instance,
+) -> Result<Option<String>, String> {
+    let Some(template) = &spec.dedup_key else { return Ok(None) };
+    let params = fill::complete(turn.state, spec, i)?;
+    let facts = Facts {
+        spec,
+        instance_id: &i.instance_id,
+        cycle: &i.cycle,
+        scheduled_time: i.scheduled_time,
+        params: &params,
+        file: None,
+        event: None,
+    };
+    facts.text(template).map(Some)
+}

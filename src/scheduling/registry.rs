@@ -1,0 +1,286 @@
+//! The task registry (任务注册表): the sole authority on which definitions are in force.
+//!
+//! It knows nothing of when anything runs. What a reading of the directory means for the set in
+//! force is computed here as a [`Plan`], without changing anything; `lifecycle::definitions`
+//! carries the plan out through a turn.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::graph::{self, Graph};
+use crate::model::cycle::CycleRule;
+use crate::model::event::{Definitions, SpecError, SpecFile};
+use crate::model::id::TaskId;
+use crate::model::record::{Revision, TaskRow};
+use crate::model::spec::TaskSpec;
+use crate::model::view::TaskStatus;
+
+/// The definitions, current and earlier, and what people decided about tasks.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Registry {
+    rows: BTreeMap<TaskId, TaskRow>,
+    revisions: BTreeMap<(TaskId, u64), Revision>,
+    in_force: BTreeMap<TaskId, Arc<TaskSpec>>,
+    graph: Graph,
+    /// What each file of the directory says now; observed, read anew at every start.
+    files: BTreeMap<String, SpecFile>,
+    /// Faults of the set as a whole, such as two files with one id.
+    set_errors: Vec<SpecError>,
+    /// The directory cannot be read.
+    unreadable: Option<String>,
+}
+
+/// What a reading of the directory changes.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// New contents in force: definition, its file, its hash.
+    pub(super) loaded: Vec<(Arc<TaskSpec>, String, String)>,
+    /// Definitions that only moved to another file.
+    pub(super) moved: Vec<(TaskId, String)>,
+    /// Definitions that go.
+    pub(super) removed: Vec<TaskId>,
+    /// Faults that were not there before.
+    pub(super) refused: Vec<SpecError>,
+}
+
+impl Registry {
+    // Reading
+
+    pub(super) fn row(&self, task: &TaskId) -> Option<&TaskRow> {
+        self.rows.get(task)
+    }
+
+    /// The definition in force.
+    pub(super) fn spec(&self, task: &TaskId) -> Option<&Arc<TaskSpec>> {
+        self.in_force.get(task)
+    }
+
+    /// The definition of a revision, in force or not.
+    pub(super) fn revision(&self, task: &TaskId, revision: u64) -> Option<&Revision> {
+        self.revisions.get(&(task.clone(), revision))
+    }
+
+    /// All definitions in force.
+    pub(super) fn specs(&self) -> impl Iterator<Item = &Arc<TaskSpec>> {
+        self.in_force.values()
+    }
+
+    pub(super) fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The cycle rule in effect; derived tasks take theirs from their roots.
+    pub(super) fn rule(&self, task: &TaskId) -> CycleRule {
+        self.graph.rule(task)
+    }
+
+    /// Upstreams of a task that no file defines.
+    pub(super) fn unresolved(&self, spec: &TaskSpec) -> Vec<TaskId> {
+        spec.depends_on
+            .iter()
+            .map(|d| &d.task_id)
+            .filter(|id| !self.in_force.contains_key(*id))
+            .cloned()
+            .collect()
+    }
+
+    pub(super) fn status(&self, spec: &TaskSpec) -> TaskStatus {
+        if !spec.enabled {
+            TaskStatus::Disabled
+        } else if !self.unresolved(spec).is_empty() {
+            TaskStatus::Unresolved
+        } else if self.row(&spec.task_id).is_some_and(|r| r.paused.is_some()) {
+            TaskStatus::Paused
+        } else {
+            TaskStatus::Active
+        }
+    }
+
+    /// Every fault of the directory as it is now.
+    pub(super) fn errors(&self) -> Vec<SpecError> {
+        let files = self.files.values().flat_map(|f| f.errors.iter().cloned());
+        files.chain(self.set_errors.iter().cloned()).collect()
+    }
+
+    pub(super) fn unreadable(&self) -> Option<&str> {
+        self.unreadable.as_deref()
+    }
+
+    /// What survives a restart, for comparing a live registry with a rebuilt one.
+    pub(super) fn remembered(&self) -> (&BTreeMap<TaskId, TaskRow>, &BTreeMap<TaskId, Arc<TaskSpec>>) {
+        (&self.rows, &self.in_force)
+    }
+
+    // Changing: only through a turn
+
+    pub(super) fn put_revision(&mut self, revision: Revision) {
+        self.revisions.insert((revision.task_id.clone(), revision.revision), revision);
+    }
+
+    pub(super) fn put_row(&mut self, row: TaskRow) {
+        self.rows.insert(row.task_id.clone(), row);
+    }
+
+    /// Derives the set in force and its graph from rows and revisions.
+    pub(super) fn rebuild(&mut self) {
+        self.in_force = self
+            .rows
+            .values()
+            .filter_map(|row| {
+                let revision = self.revisions.get(&(row.task_id.clone(), row.revision?))?;
+                Some((row.task_id.clone(), Arc::clone(&revision.spec)))
+            })
+            .collect();
+        self.graph = Graph::new(&self.in_force);
+    }
+
+    /// Takes note of what the files say and computes what that changes.
+    pub(super) fn read(&mut self, read: Definitions) -> Plan {
+        self.unreadable = read.unreadable;
+        if self.unreadable.is_some() {
+            return Plan::default();
+        }
+        let before: BTreeSet<SpecError> = self.errors().into_iter().collect();
+        for path in &read.removed {
+            self.files.remove(path);
+        }
+        if let Some(present) = &read.present {
+            let present: BTreeSet<&String> = present.iter().collect();
+            self.files.retain(|path, _| present.contains(path));
+        }
+        for file in read.changed {
+            self.files.insert(file.path.clone(), file);
+        }
+        let mut plan = self.plan();
+        plan.refused = self.errors().into_iter().filter(|e| !before.contains(e)).collect();
+        plan
+    }
+
+    /// The set that the files ask for, cut down to what is sound.
+    fn plan(&mut self) -> Plan {
+        let mut errors = Vec::new();
+        let mut wanted = self.wanted(&mut errors);
+        self.drop_unsound(&mut wanted, &mut errors);
+        self.set_errors = errors;
+        let mut plan = Plan::default();
+        for (id, (spec, file)) in &wanted {
+            let row = self.rows.get(id).filter(|r| r.revision.is_some());
+            if self.in_force.get(id) == Some(spec) {
+                if row.is_some_and(|r| r.file != *file) {
+                    plan.moved.push((id.clone(), file.clone()));
+                }
+            } else {
+                plan.loaded.push((Arc::clone(spec), file.clone(), hash(spec)));
+            }
+        }
+        plan.removed = self.in_force.keys().filter(|id| !wanted.contains_key(*id)).cloned().collect();
+        plan
+    }
+
+    /// Per id the definition that counts: of two files, the one in force; else the first by name.
+    fn wanted(&self, errors: &mut Vec<SpecError>) -> BTreeMap<TaskId, (Arc<TaskSpec>, String)> {
+        let mut offers: BTreeMap<TaskId, Vec<(Arc<TaskSpec>, String)>> = BTreeMap::new();
+        for (path, file) in &self.files {
+            if file.errors.is_empty() {
+                for spec in &file.specs {
+                    let offer = (Arc::clone(spec), path.clone());
+                    offers.entry(spec.task_id.clone()).or_default().push(offer);
+                }
+            }
+        }
+        // A broken file keeps what it defined last.
+        for (id, spec) in &self.in_force {
+            let Some(row) = self.rows.get(id) else { continue };
+            if self.files.get(&row.file).is_some_and(|f| !f.errors.is_empty()) {
+                offers.entry(id.clone()).or_default().push((Arc::clone(spec), row.file.clone()));
+            }
+        }
+        let mut wanted = BTreeMap::new();
+        for (id, offers) in offers {
+            let held = self.rows.get(&id).filter(|r| r.revision.is_some()).map(|r| &r.file);
+            let best = offers.iter().position(|(_, file)| Some(file) == held).unwrap_or(0);
+            let winner = offers[best].1.clone();
+            for (at, (_, file)) in offers.iter().enumerate() {
+                if at != best {
+                    errors.push(set_error(
+                        file,
+                        "taskId",
+                        format!("task {id} is already defined in {winner}, which stays in force; give this one another id or remove one of the two"),
+                    ));
+                }
+            }
+            wanted.insert(id, offers[best].clone());
+        }
+        wanted
+    }
+
+    /// Puts back, or leaves out, what would close a cycle or make a RUN task ambiguous.
+    fn drop_unsound(
+        &self,
+        wanted: &mut BTreeMap<TaskId, (Arc<TaskSpec>, String)>,
+        errors: &mut Vec<SpecError>,
+    ) {
+        // Each round puts back at least one changed definition, and the set in force is sound.
+        for _ in 0..=wanted.len() {
+            let specs: BTreeMap<TaskId, Arc<TaskSpec>> =
+                wanted.iter().map(|(id, (spec, _))| (id.clone(), Arc::clone(spec))).collect();
+            let rings = graph::cycles(&specs);
+            let mut faults: Vec<(Vec<TaskId>, String)> = rings
+                .into_iter()
+                .map(|ring| {
+                    let path: Vec<&str> = ring.iter().map(TaskId::as_str).collect();
+                    let text = format!("closes the cycle {}; the graph must have none", path.join(" -> "));
+                    (ring, text)
+                })
+                .collect();
+            if faults.is_empty() {
+                faults.extend(Graph::new(&specs).ambiguous().iter().map(|(id, (a, b))| {
+                    let text = format!("task {id} has the unit RUN but both {a} and {b} start runs; give it cycle: {{unit: DAY}}");
+                    (vec![id.clone(), a.clone(), b.clone()], text)
+                }));
+            }
+            if faults.is_empty() {
+                return;
+            }
+            for (ids, text) in faults {
+                self.put_back(wanted, &ids, &text, errors);
+            }
+        }
+    }
+
+    fn put_back(
+        &self,
+        wanted: &mut BTreeMap<TaskId, (Arc<TaskSpec>, String)>,
+        ids: &[TaskId],
+        text: &str,
+        errors: &mut Vec<SpecError>,
+    ) {
+        let ids: BTreeSet<&TaskId> = ids.iter().collect();
+        let changed: Vec<&TaskId> = ids
+            .iter()
+            .copied()
+            .filter(|id| wanted.get(id).map(|(s, _)| s) != self.in_force.get(id))
+            .collect();
+        // If nothing in it changed, something outside did: then all of it is left out.
+        let culprits = if changed.is_empty() { ids.into_iter().collect() } else { changed };
+        for id in culprits {
+            let Some((spec, file)) = wanted.remove(id) else { continue };
+            errors.push(set_error(&file, "dependsOn", text.to_owned()));
+            if let Some(old) = self.in_force.get(id).filter(|old| **old != spec) {
+                wanted.insert(id.clone(), (Arc::clone(old), file));
+            }
+        }
+    }
+}
+
+fn set_error(file: &str, path: &str, message: String) -> SpecError {
+    SpecError { file: file.to_owned(), line: 0, column: 0, path: path.to_owned(), message }
+}
+
+/// Hash of a definition's stored form.
+fn hash(spec: &TaskSpec) -> String {
+    let text = serde_json::to_vec(spec).unwrap_or_default();
+    Sha256::digest(&text).iter().take(16).map(|b| format!("{b:02x}")).collect()
+}

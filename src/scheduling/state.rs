@@ -1,0 +1,283 @@
+//! The core's whole state, and what is derived from the rows.
+//!
+//! Two kinds of state, never mixed: *remembered* (rows, changed only through a turn, which also
+//! makes them durable) and *observed* (connections of executors, the files' texts). Everything
+//! else here is an index over the rows: [`State::reindex`] and [`State::schedule`] keep it, live
+//! and while loading alike, so a loaded state equals the live one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+
+use super::agenda::{Agenda, Due};
+use super::instances::InstanceTable;
+use super::queue::{DispatchQueue, RoundRobin};
+use super::registry::Registry;
+use super::roster::{Roster, Usage};
+use crate::model::command::FileWatch;
+use crate::model::cron;
+use crate::model::event::FileIdentity;
+use crate::model::id::{InstanceId, LogSeq, TaskId};
+use crate::model::instance::{Instance, InstanceState, Pause};
+use crate::model::record::{Hold, Row, Submission, Target};
+use crate::model::request::StopMode;
+use crate::model::settings::Settings;
+use crate::model::spec::{TaskSpec, Trigger, TriggerKind};
+use crate::model::time::Timestamp;
+
+/// What the process is: part of answers, never of decisions (but for the boot).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// The program's version.
+    pub version: String,
+    /// Process id.
+    pub pid: u32,
+    /// The machine's boot.
+    pub boot_id: Arc<str>,
+    /// When the daemon started.
+    pub started_at: Timestamp,
+}
+
+/// The core's whole state.
+#[derive(Debug, Clone)]
+pub(super) struct State {
+    pub(super) settings: Arc<Settings>,
+    pub(super) process: Process,
+    pub(super) registry: Registry,
+    pub(super) instances: InstanceTable,
+    pub(super) queue: DispatchQueue,
+    pub(super) round_robin: RoundRobin,
+    pub(super) usage: Usage,
+    pub(super) roster: Roster,
+    pub(super) agenda: Agenda,
+    pub(super) next_fires: BTreeMap<(TaskId, String), Timestamp>,
+    pub(super) cursors: BTreeMap<(TaskId, String), Timestamp>,
+    pub(super) arrivals: BTreeMap<(TaskId, String, String), FileIdentity>,
+    pub(super) submissions: BTreeMap<String, Submission>,
+    pub(super) holds: BTreeMap<Target, Pause>,
+    /// The last log entry.
+    pub(super) tip: LogSeq,
+    /// The directory has been read once since the start; before that nothing fires.
+    pub(super) opened: bool,
+    pub(super) stopping: Option<StopMode>,
+    pub(super) watched: Vec<FileWatch>,
+}
+
+impl State {
+    /// An empty state; rows are put in by [`State::load`].
+    pub(super) fn new(settings: Arc<Settings>, process: Process, tip: LogSeq) -> Self {
+        Self {
+            settings,
+            process,
+            registry: Registry::default(),
+            instances: InstanceTable::default(),
+            queue: DispatchQueue::default(),
+            round_robin: RoundRobin::default(),
+            usage: Usage::default(),
+            roster: Roster::default(),
+            agenda: Agenda::default(),
+            next_fires: BTreeMap::new(),
+            cursors: BTreeMap::new(),
+            arrivals: BTreeMap::new(),
+            submissions: BTreeMap::new(),
+            holds: BTreeMap::new(),
+            tip,
+            opened: false,
+            stopping: None,
+            watched: Vec::new(),
+        }
+    }
+
+    /// Takes the rows of the store, in any order.
+    pub(super) fn load(&mut self, rows: impl IntoIterator<Item = Row>) {
+        let mut instances = Vec::new();
+        for row in rows {
+            match row {
+                Row::Instance(instance) => instances.push(*instance),
+                Row::Revision(revision) => self.registry.put_revision(revision),
+                Row::Task(task) => self.registry.put_row(task),
+                Row::Cursor(c) => {
+                    self.cursors.insert((c.task_id, c.trigger), c.handled_to);
+                }
+                Row::Arrival(a) => {
+                    self.arrivals.insert((a.task_id, a.pattern, a.path), a.identity);
+                }
+                Row::Submission(s) => {
+                    self.submissions.insert(s.key.clone(), s);
+                }
+                Row::Hold(Hold { target, pause }) => {
+                    self.agenda_pause(&target, None, Some(&pause));
+                    self.holds.insert(target, pause);
+                }
+            }
+        }
+        self.registry.rebuild();
+        let ids: BTreeSet<InstanceId> = instances.iter().map(|i| i.instance_id.clone()).collect();
+        for instance in instances {
+            self.reindex(None, &instance);
+            self.instances.put(instance);
+        }
+        self.instances.settle(&ids);
+        let tasks: Vec<TaskId> = self.registry.specs().map(|s| s.task_id.clone()).collect();
+        for task in tasks {
+            if let Some(pause) = self.registry.row(&task).and_then(|r| r.paused.clone()) {
+                self.agenda_pause(&Target::Task(task.clone()), None, Some(&pause));
+            }
+            self.schedule(&task);
+        }
+    }
+
+    /// Brings queue, usage and agenda in line with an instance's new value.
+    pub(super) fn reindex(&mut self, old: Option<&Instance>, new: &Instance) {
+        if let Some(old) = old {
+            if is_queued(old) {
+                self.queue.remove(old);
+            }
+            for (at, due) in deadlines(old) {
+                self.agenda.remove(at, due);
+            }
+            if old.state == InstanceState::Running {
+                let owner = self.owner(old);
+                self.usage.count(old, &owner, false);
+            }
+        }
+        if is_queued(new) {
+            self.queue.insert(new);
+        }
+        for (at, due) in deadlines(new) {
+            self.agenda.add(at, due);
+        }
+        if new.state == InstanceState::Running {
+            let owner = self.owner(new);
+            self.usage.count(new, &owner, true);
+        }
+    }
+
+    /// Brings the agenda in line with a task's time triggers and their cursors.
+    pub(super) fn schedule(&mut self, task: &TaskId) {
+        let first = (task.clone(), String::new());
+        let old: Vec<(TaskId, String)> = self
+            .next_fires
+            .range(first..)
+            .take_while(|((t, _), _)| t == task)
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in old {
+            if let Some(at) = self.next_fires.remove(&key) {
+                self.agenda.remove(at, Due::Fire { task: key.0, trigger: key.1 });
+            }
+        }
+        let Some(spec) = self.registry.spec(task).cloned() else { return };
+        for trigger in &spec.triggers {
+            let key = (task.clone(), trigger.key());
+            let Some(cursor) = self.cursors.get(&key).copied() else { continue };
+            if let Some(at) = self.next_after(&spec, trigger, cursor) {
+                self.agenda.add(at, Due::Fire { task: key.0.clone(), trigger: key.1.clone() });
+                self.next_fires.insert(key, at);
+            }
+        }
+    }
+
+    /// A time trigger's first nominal time strictly after `after`; `None` for other triggers.
+    pub(super) fn next_after(
+        &self,
+        spec: &TaskSpec,
+        trigger: &Trigger,
+        after: Timestamp,
+    ) -> Option<Timestamp> {
+        match &trigger.when {
+            TriggerKind::Cron(t) => {
+                let zone = self.zone(t.timezone.as_deref().or(spec.timezone.as_deref()));
+                t.expr.next(after, &zone).map(|fire| fire.at)
+            }
+            TriggerKind::Every(t) => Some(cron::next_every(t.period, after)),
+            TriggerKind::Boot
+            | TriggerKind::File(_)
+            | TriggerKind::Event(_)
+            | TriggerKind::Task(_) => None,
+        }
+    }
+
+    /// A zone by name; the daemon's if none is named, UTC if the name is no longer known.
+    ///
+    /// Names were checked at load. The zone library keeps what it has read.
+    pub(super) fn zone(&self, name: Option<&str>) -> TimeZone {
+        let name = name.unwrap_or(&self.settings.timezone);
+        TimeZone::get(name).unwrap_or(TimeZone::UTC)
+    }
+
+    /// The definition an instance follows: pinned, or in force, or the last that was.
+    pub(super) fn spec_of(&self, instance: &Instance) -> Option<Arc<TaskSpec>> {
+        let revision = self.registry.revision(&instance.task_id, instance.revision)?;
+        Some(Arc::clone(&revision.spec))
+    }
+
+    fn owner(&self, instance: &Instance) -> String {
+        self.spec_of(instance).map(|s| s.owner.clone()).unwrap_or_default()
+    }
+
+    /// Brings the agenda in line with a pause's end.
+    pub(super) fn agenda_pause(
+        &mut self,
+        target: &Target,
+        old: Option<&Pause>,
+        new: Option<&Pause>,
+    ) {
+        if let Some(until) = old.and_then(|p| p.until) {
+            self.agenda.remove(until, Due::PauseEnds(target.clone()));
+        }
+        if let Some(until) = new.and_then(|p| p.until) {
+            self.agenda.add(until, Due::PauseEnds(target.clone()));
+        }
+    }
+
+    /// What differs between this state and another in what is remembered or derived from it.
+    pub(super) fn differences(&self, other: &Self) -> Vec<&'static str> {
+        let mut different = Vec::new();
+        let mut check = |what, same: bool| {
+            if !same {
+                different.push(what);
+            }
+        };
+        check("registry", self.registry.remembered() == other.registry.remembered());
+        check("instances", self.instances == other.instances);
+        check("queue", self.queue == other.queue);
+        check("usage", self.usage == other.usage);
+        check("agenda", self.agenda == other.agenda);
+        check("next fires", self.next_fires == other.next_fires);
+        check("cursors", self.cursors == other.cursors);
+        check("arrivals", self.arrivals == other.arrivals);
+        check("submissions", self.submissions == other.submissions);
+        check("holds", self.holds == other.holds);
+        check("tip", self.tip == other.tip);
+        different
+    }
+}
+
+/// Whether an instance stands in the dispatch queue: a held one does not, so it blocks nobody.
+fn is_queued(instance: &Instance) -> bool {
+    instance.state == InstanceState::Ready && instance.paused.is_none()
+}
+
+/// What of an instance becomes due by itself.
+fn deadlines(i: &Instance) -> Vec<(Timestamp, Due)> {
+    let id = &i.instance_id;
+    let mut due = Vec::new();
+    if let Some(at) = i.next_retry_at {
+        due.push((at, Due::Retry(id.clone())));
+    }
+    if i.is_waiting() {
+        due.extend(i.not_before.map(|at| (at, Due::NotBefore(id.clone()))));
+        // While an instance is held its dependency clock stands still (design, rule 11).
+        if i.paused.is_none() {
+            due.extend(i.dependency_deadline.map(|at| (at, Due::DependencyDeadline(id.clone()))));
+        }
+    }
+    if i.is_open()
+        && let Some(until) = i.paused.as_ref().and_then(|p| p.until)
+    {
+        due.push((until, Due::PauseEnds(Target::Instance(id.clone()))));
+    }
+    due
+}

@@ -1,0 +1,278 @@
+//! One event's worth of change: the only road to the state.
+//!
+//! Every change goes through a method of [`Turn`], which at once brings the indexes in line,
+//! writes the log entry and notes the row, so nothing can change that is not remembered.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::state::State;
+use crate::model::command::{Command, Effects};
+use crate::model::id::{InstanceId, LogSeq, ReplyTo};
+use crate::model::instance::{Instance, InstanceState, Pause, Reason};
+use crate::model::record::{
+    Cursor, Fire, FireOutcome, Hold, LogRecord, Record, Row, RowKey, Target, TaskRow,
+};
+use crate::model::request::Answer;
+use crate::model::time::Timestamp;
+
+/// One event's worth of change.
+pub(super) struct Turn<'a> {
+    pub(super) state: &'a mut State,
+    pub(super) now: Timestamp,
+    uid: Option<u32>,
+    effects: Effects,
+    touched: BTreeSet<InstanceId>,
+    /// Waiting instances whose edges must be looked at again.
+    admissions: VecDeque<InstanceId>,
+    /// Instances that ended for good and may trigger others.
+    ended: VecDeque<InstanceId>,
+}
+
+impl<'a> Turn<'a> {
+    pub(super) fn new(state: &'a mut State, now: Timestamp, uid: Option<u32>) -> Self {
+        Self {
+            state,
+            now,
+            uid,
+            effects: Effects::default(),
+            touched: BTreeSet::new(),
+            admissions: VecDeque::new(),
+            ended: VecDeque::new(),
+        }
+    }
+
+    /// Ends the turn: what must be remembered, then what shall be done.
+    pub(super) fn finish(mut self) -> Effects {
+        for id in &self.touched {
+            if let Some(instance) = self.state.instances.get(id) {
+                let row = Row::Instance(Box::new(instance.clone()));
+                self.effects.commit.rows.insert(row.key(), Some(row));
+            }
+        }
+        self.state.instances.settle(&self.touched);
+        self.effects
+    }
+
+    /// Writes a log entry.
+    pub(super) fn record(&mut self, what: Record) -> LogSeq {
+        let seq = LogSeq(self.state.tip.0 + 1);
+        self.state.tip = seq;
+        let record = LogRecord { seq, at: self.now, uid: self.uid, what };
+        self.effects.commit.records.push(record);
+        seq
+    }
+
+    pub(super) fn command(&mut self, command: Command) {
+        self.effects.commands.push(command);
+    }
+
+    pub(super) fn reply(&mut self, to: ReplyTo, answer: Answer) {
+        self.command(Command::Reply { to, answer: Box::new(answer) });
+    }
+
+    /// Who asked; 0 where the scheduler itself acts.
+    pub(super) fn caller(&self) -> u32 {
+        self.uid.unwrap_or(0)
+    }
+
+    // Instances
+
+    /// Puts a new instance in. Its id must be new.
+    pub(super) fn create(&mut self, mut instance: Instance) {
+        let seq = self.record(Record::Created {
+            instance_id: instance.instance_id.clone(),
+            task_id: instance.task_id.clone(),
+            cycle: instance.cycle.label().to_owned(),
+            trigger: instance.trigger.kind().to_owned(),
+        });
+        instance.created_seq = seq.0;
+        self.put(instance);
+    }
+
+    /// Changes an instance in another way than by a move; does nothing to one that is not open.
+    pub(super) fn update(
+        &mut self,
+        id: &InstanceId,
+        what: &str,
+        change: impl FnOnce(&mut Instance),
+    ) {
+        let Some(old) = self.state.instances.get(id) else { return };
+        let mut new = old.clone();
+        change(&mut new);
+        assert!(new.state == old.state, "{id} may move only by a move");
+        if new == *old {
+            return;
+        }
+        let record = Record::Updated {
+            instance_id: id.clone(),
+            task_id: new.task_id.clone(),
+            what: what.to_owned(),
+        };
+        self.record(record);
+        self.put(new);
+    }
+
+    /// Moves an instance to another state: the one place that does (requirement B2).
+    ///
+    /// `change` sets what else the move changes. A move that is not in the table is a broken
+    /// invariant: the process ends before anything of this batch is durable.
+    pub(super) fn transition(
+        &mut self,
+        id: &InstanceId,
+        to: InstanceState,
+        reason: Option<Reason>,
+        change: impl FnOnce(&mut Instance),
+    ) {
+        let Some(old) = self.state.instances.get(id) else { return };
+        let from = old.state;
+        assert!(from.may_become(to), "{id} may not move from {from} to {to}");
+        let mut new = old.clone();
+        new.next_retry_at = None;
+        change(&mut new);
+        new.state = to;
+        new.reason = reason;
+        if to == InstanceState::Ready {
+            new.ready_at = Some(self.now);
+            new.ready_seq = self.state.tip.0 + 1;
+        }
+        let is_final = !new.is_open();
+        if is_final {
+            new.finished_at = new.finished_at.or(Some(self.now));
+        }
+        let failed = matches!(to, InstanceState::Failed | InstanceState::Timeout);
+        self.record(Record::Moved {
+            instance_id: id.clone(),
+            task_id: new.task_id.clone(),
+            from,
+            to,
+            reason,
+            attempt: new.attempt,
+            executor_id: new.executor_id.clone().filter(|_| to == InstanceState::Running),
+            error_code: new.error_code.clone().filter(|_| failed),
+            next_retry_at: new.next_retry_at,
+            is_final,
+        });
+        self.put(new);
+        if is_final {
+            self.ended.push_back(id.clone());
+        }
+        // What waits for this one looks again: it may go on, be blocked, or heal.
+        for dependent in self.state.instances.bound_to(id) {
+            self.admit_later(dependent);
+        }
+    }
+
+    /// Records that an attempt's process is there.
+    pub(super) fn started(
+        &mut self,
+        id: &InstanceId,
+        pid: u32,
+        change: impl FnOnce(&mut Instance),
+    ) {
+        let Some(mut new) = self.state.instances.get(id).cloned() else { return };
+        change(&mut new);
+        self.record(Record::Started {
+            instance_id: id.clone(),
+            task_id: new.task_id.clone(),
+            attempt: new.attempt,
+            pid,
+        });
+        self.put(new);
+    }
+
+    /// Takes back an instance that the table no longer held, for a person's retry.
+    pub(super) fn revive(&mut self, stored: Instance) {
+        self.put(stored);
+    }
+
+    fn put(&mut self, new: Instance) {
+        let old = self.state.instances.get(&new.instance_id).cloned();
+        self.state.reindex(old.as_ref(), &new);
+        self.touched.insert(new.instance_id.clone());
+        self.state.instances.put(new);
+    }
+
+    // Work left for the end of the turn
+
+    pub(super) fn admit_later(&mut self, id: InstanceId) {
+        self.admissions.push_back(id);
+    }
+
+    pub(super) fn next_admission(&mut self) -> Option<InstanceId> {
+        self.admissions.pop_front()
+    }
+
+    pub(super) fn next_ended(&mut self) -> Option<InstanceId> {
+        self.ended.pop_front()
+    }
+
+    // Other rows
+
+    /// Writes a row of the ledger.
+    pub(super) fn fire(&mut self, fire: Fire) {
+        self.record(Record::Fire(fire));
+    }
+
+    /// Writes a ledger row of one nominal fire.
+    pub(super) fn fire_one(
+        &mut self,
+        fired: (&crate::model::id::TaskId, &str, Timestamp),
+        outcome: FireOutcome,
+        reason: Option<String>,
+        instance_id: Option<InstanceId>,
+    ) {
+        let (task, trigger, at) = fired;
+        self.fire(Fire {
+            task_id: task.clone(),
+            trigger: trigger.to_owned(),
+            from: at,
+            to: at,
+            count: 1,
+            outcome,
+            reason,
+            instance_id,
+        });
+    }
+
+    /// Moves a time trigger's cursor.
+    pub(super) fn put_cursor(&mut self, cursor: Cursor) {
+        let key = (cursor.task_id.clone(), cursor.trigger.clone());
+        self.state.cursors.insert(key, cursor.handled_to);
+        self.put_row(Row::Cursor(cursor));
+    }
+
+    pub(super) fn drop_cursor(&mut self, key: &(crate::model::id::TaskId, String)) {
+        self.state.cursors.remove(key);
+        self.drop_row(RowKey::Cursor { task_id: key.0.clone(), trigger: key.1.clone() });
+    }
+
+    /// Changes what is in force of a task or what people decided about it.
+    pub(super) fn put_task(&mut self, row: TaskRow) {
+        let target = Target::Task(row.task_id.clone());
+        let old = self.state.registry.row(&row.task_id).and_then(|r| r.paused.clone());
+        self.state.agenda_pause(&target, old.as_ref(), row.paused.as_ref());
+        self.put_row(Row::Task(row.clone()));
+        self.state.registry.put_row(row);
+    }
+
+    /// Sets or lifts the hold on a queue or on everything.
+    pub(super) fn put_hold(&mut self, target: Target, pause: Option<Pause>) {
+        let old = match &pause {
+            Some(pause) => self.state.holds.insert(target.clone(), pause.clone()),
+            None => self.state.holds.remove(&target),
+        };
+        self.state.agenda_pause(&target, old.as_ref(), pause.as_ref());
+        match pause {
+            Some(pause) => self.put_row(Row::Hold(Hold { target, pause })),
+            None => self.drop_row(RowKey::Hold { target }),
+        }
+    }
+
+    pub(super) fn put_row(&mut self, row: Row) {
+        self.effects.commit.rows.insert(row.key(), Some(row));
+    }
+
+    pub(super) fn drop_row(&mut self, key: RowKey) {
+        self.effects.commit.rows.insert(key, None);
+    }
+}
