@@ -31,10 +31,8 @@ pub(super) fn task(state: &State, task: &TaskId) -> Answer {
 
 fn view(state: &State, spec: &TaskSpec) -> Option<TaskView> {
     let row = state.registry.row(&spec.task_id)?;
-    let fires = spec
-        .triggers
-        .iter()
-        .filter_map(|t| state.next_fires.get(&(spec.task_id.clone(), t.key())));
+    let fires =
+        spec.triggers.iter().filter_map(|t| state.next_fires.get(&(spec.task_id.clone(), t.key())));
     Some(TaskView {
         task_id: spec.task_id.clone(),
         version: spec.version,
@@ -176,12 +174,7 @@ pub(super) fn executors(state: &State) -> Vec<ExecutorView> {
 }
 
 /// Coming fires of one task or of all, earliest first.
-pub(super) fn next(
-    state: &State,
-    wanted: Option<&TaskId>,
-    from: Timestamp,
-    count: u32,
-) -> Answer {
+pub(super) fn next(state: &State, wanted: Option<&TaskId>, from: Timestamp, count: u32) -> Answer {
     if let Some(task) = wanted
         && state.registry.spec(task).is_none()
     {
@@ -233,7 +226,9 @@ fn of_trigger(
         fires.push(NextFire {
             task_id: spec.task_id.clone(),
             at,
-            local: local.map(|z| z.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()).unwrap_or_default(),
+            local: local
+                .map(|z| z.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
+                .unwrap_or_default(),
             trigger: trigger.key(),
             note: note.map(str::to_owned),
         });

@@ -134,9 +134,7 @@ fn answer(turn: &mut Turn<'_>, request: Request) -> Answer {
         Request::Cancel { instance, downstream, stored } => {
             cancel::request(turn, &instance, downstream, stored.as_deref())
         }
-        Request::Retry { instance, stored } => {
-            retry::request(turn, &instance, stored.map(|i| *i))
-        }
+        Request::Retry { instance, stored } => retry::request(turn, &instance, stored.map(|i| *i)),
         Request::Pause { target, reason, until } => pause::request(turn, target, reason, until),
         Request::Resume { target } => pause::resume(turn, &target),
         Request::SetPriority { target, priority } => priority::request(turn, target, priority),

@@ -63,12 +63,14 @@ impl Graph {
             }
         }
         let mut graph = Self { downstream, position, listeners, ..Self::default() };
-        graph.find_rules(order.iter().filter_map(|&n| specs.get(ids[n])));
+        let ordered: Vec<&Arc<TaskSpec>> =
+            order.iter().filter_map(|&n| specs.get(ids[n])).collect();
+        graph.find_rules(&ordered);
         graph
     }
 
     /// Units from roots down; `specs` in topological order.
-    fn find_rules<'a>(&mut self, specs: impl Iterator<Item = &'a Arc<TaskSpec>>) {
+    fn find_rules(&mut self, specs: &[&Arc<TaskSpec>]) {
         let mut roots: BTreeMap<&TaskId, Roots> = BTreeMap::new();
         for spec in specs {
             let mut mine = Roots::default();
@@ -156,9 +158,7 @@ pub(super) fn cycles(specs: &BTreeMap<TaskId, Arc<TaskSpec>>) -> Vec<Vec<TaskId>
     tarjan_scc(&edges)
         .into_iter()
         .filter(|ring| ring.len() > 1 || edges.contains_edge(ring[0], ring[0]))
-        .map(|ring| {
-            walk(&edges, &ring).into_iter().map(|n| ids[n].clone()).collect()
-        })
+        .map(|ring| walk(&edges, &ring).into_iter().map(|n| ids[n].clone()).collect())
         .collect()
 }
 
@@ -196,8 +196,7 @@ fn numbered(
     with_triggers: bool,
 ) -> (Vec<&TaskId>, DiGraphMap<usize, ()>) {
     let ids: Vec<&TaskId> = specs.keys().collect();
-    let number: BTreeMap<&TaskId, usize> =
-        ids.iter().enumerate().map(|(n, id)| (*id, n)).collect();
+    let number: BTreeMap<&TaskId, usize> = ids.iter().enumerate().map(|(n, id)| (*id, n)).collect();
     let mut edges = DiGraphMap::with_capacity(ids.len(), ids.len());
     for (n, spec) in specs.values().enumerate() {
         edges.add_node(n);

@@ -109,7 +109,9 @@ impl Registry {
     }
 
     /// What survives a restart, for comparing a live registry with a rebuilt one.
-    pub(super) fn remembered(&self) -> (&BTreeMap<TaskId, TaskRow>, &BTreeMap<TaskId, Arc<TaskSpec>>) {
+    pub(super) fn remembered(
+        &self,
+    ) -> (&BTreeMap<TaskId, TaskRow>, &BTreeMap<TaskId, Arc<TaskSpec>>) {
         (&self.rows, &self.in_force)
     }
 
@@ -175,7 +177,8 @@ impl Registry {
                 plan.loaded.push((Arc::clone(spec), file.clone(), hash(spec)));
             }
         }
-        plan.removed = self.in_force.keys().filter(|id| !wanted.contains_key(*id)).cloned().collect();
+        plan.removed =
+            self.in_force.keys().filter(|id| !wanted.contains_key(*id)).cloned().collect();
         plan
     }
 
@@ -231,7 +234,8 @@ impl Registry {
                 .into_iter()
                 .map(|ring| {
                     let path: Vec<&str> = ring.iter().map(TaskId::as_str).collect();
-                    let text = format!("closes the cycle {}; the graph must have none", path.join(" -> "));
+                    let text =
+                        format!("closes the cycle {}; the graph must have none", path.join(" -> "));
                     (ring, text)
                 })
                 .collect();

@@ -16,8 +16,8 @@ use super::queue::{DispatchQueue, RoundRobin};
 use super::registry::Registry;
 use super::roster::{Roster, Usage};
 use crate::model::command::FileWatch;
-use crate::model::cron;
 use crate::model::event::FileIdentity;
+use crate::model::every;
 use crate::model::id::{InstanceId, LogSeq, TaskId};
 use crate::model::instance::{Instance, InstanceState, Pause};
 use crate::model::record::{Hold, Row, Submission, Target};
@@ -191,7 +191,7 @@ impl State {
                 let zone = self.zone(t.timezone.as_deref().or(spec.timezone.as_deref()));
                 t.expr.next(after, &zone).map(|fire| fire.at)
             }
-            TriggerKind::Every(t) => Some(cron::next_every(t.period, after)),
+            TriggerKind::Every(t) => Some(every::next_every(t.period, after)),
             TriggerKind::Boot
             | TriggerKind::File(_)
             | TriggerKind::Event(_)

@@ -25,9 +25,7 @@ fn take(turn: &mut Turn<'_>, task: &crate::model::id::TaskId, arrival: &FileArri
         return;
     }
     let Some(spec) = turn.state.registry.spec(task).cloned() else { return };
-    let matches = |t: &&crate::model::spec::Trigger| {
-        matches!(&t.when, TriggerKind::File(f) if f.pattern == arrival.pattern)
-    };
+    let matches = |t: &&crate::model::spec::Trigger| matches!(&t.when, TriggerKind::File(f) if f.pattern == arrival.pattern);
     let Some(trigger) = spec.triggers.iter().find(matches) else { return };
     let at = turn.now;
     match turn.state.registry.status(&spec) {
@@ -70,13 +68,8 @@ fn take(turn: &mut Turn<'_>, task: &crate::model::id::TaskId, arrival: &FileArri
 
 /// Files that are gone: the same name is a new arrival from now on.
 pub(in super::super) fn gone(turn: &mut Turn<'_>, paths: &[String]) {
-    let keys: Vec<_> = turn
-        .state
-        .arrivals
-        .keys()
-        .filter(|(_, _, path)| paths.contains(path))
-        .cloned()
-        .collect();
+    let keys: Vec<_> =
+        turn.state.arrivals.keys().filter(|(_, _, path)| paths.contains(path)).cloned().collect();
     for key in keys {
         turn.state.arrivals.remove(&key);
         let (task_id, pattern, path) = key;

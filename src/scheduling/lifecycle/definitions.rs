@@ -98,8 +98,7 @@ fn triggers(turn: &mut Turn<'_>, task: &TaskId) {
         .filter(|t| matches!(t.when, TriggerKind::Cron(_) | TriggerKind::Every(_)))
         .map(crate::model::spec::Trigger::key)
         .collect();
-    let boots =
-        spec.iter().flat_map(|s| &s.triggers).any(|t| matches!(t.when, TriggerKind::Boot));
+    let boots = spec.iter().flat_map(|s| &s.triggers).any(|t| matches!(t.when, TriggerKind::Boot));
     let gone: Vec<(TaskId, String)> = turn
         .state
         .cursors

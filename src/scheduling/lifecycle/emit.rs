@@ -17,9 +17,7 @@ pub(in super::super) fn request(turn: &mut Turn<'_>, name: &str, params: &JsonMa
     let identity = format!("{name}\0{}", turn.state.tip.0);
     for task in turn.state.registry.graph().listeners(&Source::Event(name.to_owned())) {
         let Some(spec) = turn.state.registry.spec(&task).cloned() else { continue };
-        let listens = |t: &&crate::model::spec::Trigger| {
-            matches!(&t.when, TriggerKind::Event(n) if n == name)
-        };
+        let listens = |t: &&crate::model::spec::Trigger| matches!(&t.when, TriggerKind::Event(n) if n == name);
         let Some(trigger) = spec.triggers.iter().find(listens) else { continue };
         let at = turn.now;
         let not_made = match turn.state.registry.status(&spec) {

@@ -36,11 +36,7 @@ const MS: std::time::Duration = std::time::Duration::from_millis(1);
 
 /// Moves the cursor and puts the next fire on the agenda.
 pub(super) fn advance(turn: &mut Turn<'_>, task: &TaskId, key: &str, at: Timestamp) {
-    turn.put_cursor(Cursor {
-        task_id: task.clone(),
-        trigger: key.to_owned(),
-        handled_to: at,
-    });
+    turn.put_cursor(Cursor { task_id: task.clone(), trigger: key.to_owned(), handled_to: at });
     turn.state.schedule(task);
 }
 
@@ -69,10 +65,9 @@ pub(super) fn one(turn: &mut Turn<'_>, spec: &Arc<TaskSpec>, trigger: &Trigger, 
         TriggerKind::Every(t) => {
             Cause::Every { period_ms: u64::try_from(t.period.as_millis()).unwrap_or(u64::MAX) }
         }
-        TriggerKind::Boot
-        | TriggerKind::File(_)
-        | TriggerKind::Event(_)
-        | TriggerKind::Task(_) => Cause::Boot,
+        TriggerKind::Boot | TriggerKind::File(_) | TriggerKind::Event(_) | TriggerKind::Task(_) => {
+            Cause::Boot
+        }
     };
     let happening = Happening { trigger, cause, at, identity: &key, file: None, event: None };
     make(turn, spec, happening);
@@ -199,10 +194,9 @@ fn overlap(trigger: &Trigger) -> Overlap {
     match &trigger.when {
         TriggerKind::Cron(t) => t.policy.overlap,
         TriggerKind::Every(t) => t.policy.overlap,
-        TriggerKind::Boot
-        | TriggerKind::File(_)
-        | TriggerKind::Event(_)
-        | TriggerKind::Task(_) => Overlap::Allow,
+        TriggerKind::Boot | TriggerKind::File(_) | TriggerKind::Event(_) | TriggerKind::Task(_) => {
+            Overlap::Allow
+        }
     }
 }
 

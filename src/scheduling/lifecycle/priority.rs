@@ -7,11 +7,7 @@ use crate::model::record::{Record, Target};
 use crate::model::request::{Answer, Rejection, RejectionCode, Reply};
 
 /// `schedctl priority`: of an instance, or of a task and all its instances that wait.
-pub(in super::super) fn request(
-    turn: &mut Turn<'_>,
-    target: Target,
-    priority: Priority,
-) -> Answer {
+pub(in super::super) fn request(turn: &mut Turn<'_>, target: Target, priority: Priority) -> Answer {
     let refuse = |code, detail: String| Err(Rejection::new(code, detail));
     match &target {
         Target::Instance(id) => {

@@ -112,9 +112,8 @@ fn next_attempt(
     finished_at: Timestamp,
 ) -> Option<Timestamp> {
     let code = end.error_code.as_deref().unwrap_or("");
-    let again = faults < i.max_attempts
-        && spec.may_run_again()
-        && retry::is_listed(&spec.retry, code);
+    let again =
+        faults < i.max_attempts && spec.may_run_again() && retry::is_listed(&spec.retry, code);
     // A person's retry grants a fresh count of attempts, and with it a fresh row of waits.
     let before = i.max_attempts.saturating_sub(spec.retry.max_attempts);
     let nth = faults.saturating_sub(before).max(1);

@@ -15,8 +15,13 @@ pub(in super::super) fn request(turn: &mut Turn<'_>, mode: StopMode) {
     }
     turn.state.stopping = Some(mode);
     if mode == StopMode::Cancel {
-        let running: Vec<InstanceId> =
-            turn.state.instances.open().filter(|i| runs(i)).map(|i| i.instance_id.clone()).collect();
+        let running: Vec<InstanceId> = turn
+            .state
+            .instances
+            .open()
+            .filter(|i| runs(i))
+            .map(|i| i.instance_id.clone())
+            .collect();
         for id in running {
             cancel::one(turn, &id, Stopping::Cancel);
         }
@@ -30,8 +35,8 @@ pub(in super::super) fn leave(turn: &mut Turn<'_>) {
     let heard = |i: &Instance| {
         i.executor_id.as_ref().is_some_and(|e| turn.state.roster.connection(e).is_some())
     };
-    let holds = mode != StopMode::Handover
-        && turn.state.instances.open().any(|i| runs(i) && heard(i));
+    let holds =
+        mode != StopMode::Handover && turn.state.instances.open().any(|i| runs(i) && heard(i));
     if !holds {
         turn.command(Command::Exit(mode));
     }

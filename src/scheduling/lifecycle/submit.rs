@@ -97,8 +97,7 @@ fn checked_params(
         body.params.clone()
     });
     for (name, schema) in &spec.runtime_params {
-        let missing =
-            schema.required && schema.default.is_none() && !params.contains_key(name);
+        let missing = schema.required && schema.default.is_none() && !params.contains_key(name);
         let flows = !body.ignore_deps
             && spec.depends_on.iter().any(|d| {
                 turn.state

@@ -48,7 +48,8 @@ pub(in super::super) fn create(turn: &mut Turn<'_>, birth: Birth) -> bool {
     fresh.insert(root_id.clone());
     for spec in below {
         let rule = turn.state.registry.rule(&spec.task_id);
-        let mine = if rule.unit == CycleUnit::Run { cycle.clone() } else { cycle.cut_to(rule.unit) };
+        let mine =
+            if rule.unit == CycleUnit::Run { cycle.clone() } else { cycle.cut_to(rule.unit) };
         let taken = match gather(turn, &spec, &mine, &wave, &fresh) {
             Some(id) => {
                 rebind(turn, &id, &wave);
@@ -108,8 +109,8 @@ fn reach(turn: &Turn<'_>, root: &TaskSpec) -> Vec<Arc<TaskSpec>> {
             let key = (graph.position(below), below.clone());
             let Some(spec) = registry.spec(below) else { continue };
             // A daily side input never starts a task of unit RUN; it only holds its edge.
-            let takes_part = registry.rule(below).unit != CycleUnit::Run
-                || root_unit == CycleUnit::Run;
+            let takes_part =
+                registry.rule(below).unit != CycleUnit::Run || root_unit == CycleUnit::Run;
             let able = spec.enabled && registry.unresolved(spec).is_empty();
             if spec.is_derived() && takes_part && able && !found.contains_key(&key) {
                 found.insert(key, Arc::clone(spec));
