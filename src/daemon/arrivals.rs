@@ -1,0 +1,145 @@
+//! File arrivals as a source of events (requirement E3): every file that matches a `file:`
+//! trigger's pattern is reported once, when it has stopped changing.
+//!
+//! A file has stopped changing when it was closed after writing or renamed into place, or has
+//! kept its size, time and inode for the trigger's settle time. A writer that closes and opens
+//! again to append makes an arrival each time it closes: write under a temporary name and rename.
+//! Names that start with a dot or end in `.part`, `.tmp` or `~` never match a wildcard; only
+//! regular files and links to them count; nothing is ever opened. Files that are there at the
+//! start, or when a pattern is new, are all reported: what was taken before is the core's to know.
+//!
+//! This file is the thin shell; [`tracker`] decides, [`look`] touches the file system.
+
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{error, warn};
+
+use self::look::Looker;
+use self::tracker::Found;
+use super::clock::Clock;
+use super::watch::HintReader;
+use crate::limits;
+use crate::model::command::FileWatch;
+use crate::model::event::Event;
+
+mod look;
+mod pattern;
+mod tracker;
+mod walk;
+
+/// Pause between two looks for hints, so that one fast writer costs a bounded share of the time.
+const HINT_PAUSE: Duration = Duration::from_millis(10);
+
+/// Starts to follow the patterns that `watches` holds, now and whenever it changes. Returns what
+/// stands in the way of seeing files at once ("waiting for folder …"), for the daemon's status.
+/// Ends with `stop`, or when nobody takes events or sets patterns any more.
+pub fn start(
+    watches: watch::Receiver<Vec<FileWatch>>,
+    clock: Clock,
+    events: mpsc::Sender<Event>,
+    tasks: &TaskTracker,
+    stop: CancellationToken,
+) -> watch::Receiver<Vec<String>> {
+    let (status_sender, status) = watch::channel(Vec::new());
+    let (looker, hints) = Looker::new(clock.clone());
+    let follower =
+        Follower { looker: Some(looker), hints, clock, watches, events, status: status_sender };
+    tasks.spawn(async move {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = follower.run() => {}
+        }
+    });
+    status
+}
+
+/// The waiting half. Dropping it at any await loses hints and sightings only.
+struct Follower {
+    looker: Option<Looker>,
+    hints: HintReader,
+    clock: Clock,
+    watches: watch::Receiver<Vec<FileWatch>>,
+    events: mpsc::Sender<Event>,
+    status: watch::Sender<Vec<String>>,
+}
+
+impl Follower {
+    async fn run(mut self) {
+        self.watches.mark_changed();
+        let mut next_look = Duration::MAX;
+        let mut hints_from = Duration::ZERO;
+        loop {
+            let now = self.clock.elapsed();
+            let hinted = async {
+                tokio::time::sleep(hints_from.saturating_sub(now)).await;
+                self.hints.changed().await;
+            };
+            let is_new = tokio::select! {
+                changed = self.watches.changed() => match changed {
+                    Ok(()) => true,
+                    Err(_) => return,
+                },
+                () = hinted => false,
+                () = tokio::time::sleep(next_look.saturating_sub(now)) => false,
+            };
+            let watches = is_new.then(|| self.watches.borrow_and_update().clone());
+            let Some((looker, found)) = self.look(watches).await else { return };
+            next_look = looker.next_look();
+            self.tell_status(looker.notes());
+            self.looker = Some(looker);
+            if self.send(found).await.is_err() {
+                return;
+            }
+            hints_from = self.clock.elapsed() + HINT_PAUSE;
+        }
+    }
+
+    async fn look(&mut self, watches: Option<Vec<FileWatch>>) -> Option<(Looker, Found)> {
+        let mut looker = self.looker.take()?;
+        let looked = tokio::task::spawn_blocking(move || {
+            if let Some(watches) = watches {
+                looker.follow(&watches);
+            }
+            let found = looker.look();
+            (looker, found)
+        });
+        match looked.await {
+            Ok(done) => Some(done),
+            Err(error) => {
+                error!(%error, "looking for files broke down; file triggers do not fire any more");
+                self.status.send_replace(vec!["file triggers do not fire any more".to_owned()]);
+                None
+            }
+        }
+    }
+
+    async fn send(&self, found: Found) -> Result<(), mpsc::error::SendError<Event>> {
+        let gone: Vec<String> = found.gone.iter().map(ToString::to_string).collect();
+        for some in gone.chunks(limits::BATCH_MAX) {
+            self.events.send(Event::FilesGone(some.to_vec())).await?;
+        }
+        for some in found.arrived.chunks(limits::BATCH_MAX) {
+            self.events.send(Event::FilesArrived(some.to_vec())).await?;
+        }
+        Ok(())
+    }
+
+    fn tell_status(&self, notes: Vec<String>) {
+        self.status.send_if_modified(|told| {
+            if *told == notes {
+                return false;
+            }
+            for note in notes.iter().filter(|note| !told.contains(note)) {
+                warn!(note, "file triggers are held up");
+            }
+            *told = notes;
+            true
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

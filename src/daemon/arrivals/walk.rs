@@ -1,0 +1,202 @@
+//! Reads the directories on a pattern's way. Blocking; it only lists and stats, never opens a
+//! file, so that a FIFO or a device that matches does no harm (known fault B164).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs::{FileType, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::pattern::{Part, Pattern, is_hidden};
+use super::tracker::Sight;
+use crate::daemon::clock::Clock;
+use crate::model::event::FileIdentity;
+
+/// Directories of one pattern that are watched; what lies beyond is not seen.
+const DIRS_MAX: usize = 10_000;
+
+/// What a walk along one pattern gave.
+#[derive(Debug, Default)]
+pub(super) struct Walked {
+    /// What matches, each with the time of its sighting.
+    pub(super) seen: BTreeMap<Arc<str>, (Sight, Duration)>,
+    /// The directories whose events tell of changes of `seen` and of this set.
+    pub(super) dirs: BTreeSet<PathBuf>,
+    /// Directories that could not be read, or are waited for; for the daemon's status.
+    pub(super) notes: BTreeSet<String>,
+    /// Nothing was left out.
+    pub(super) is_complete: bool,
+}
+
+/// Walks along patterns; a directory that several of them share is read once.
+pub(super) struct Walker<'a> {
+    clock: &'a Clock,
+    listings: BTreeMap<PathBuf, Rc<Listing>>,
+}
+
+struct Listing {
+    entries: Vec<(OsString, Option<FileType>)>,
+    failure: Option<io::Error>,
+}
+
+impl<'a> Walker<'a> {
+    pub(super) const fn new(clock: &'a Clock) -> Self {
+        Self { clock, listings: BTreeMap::new() }
+    }
+
+    pub(super) fn walk(&mut self, pattern: &Pattern) -> Walked {
+        let mut walked = Walked { is_complete: true, ..Walked::default() };
+        self.descend(Path::new("/"), pattern.parts(), &mut walked);
+        walked
+    }
+
+    fn descend(&mut self, dir: &Path, parts: &[Part], walked: &mut Walked) {
+        if walked.dirs.len() >= DIRS_MAX {
+            walked.is_complete = false;
+            walked.notes.insert(format!("more than {DIRS_MAX} directories: not all are watched"));
+            return;
+        }
+        match parts {
+            [] => {}
+            [last] => self.files(dir, last, walked),
+            [Part::Literal(name), later @ ..] => self.literal(dir, name, later, walked),
+            [part @ Part::Glob(_), later @ ..] => {
+                for (name, file_type) in &self.list(dir, walked).entries {
+                    let next = dir.join(name);
+                    if part.accepts(name) && is_dir(&next, *file_type) {
+                        self.descend(&next, later, walked);
+                    }
+                }
+            }
+            [Part::AnyDepth, later @ ..] => {
+                self.descend(dir, later, walked);
+                for (name, file_type) in &self.list(dir, walked).entries {
+                    // Links are not followed here: they can lead in a circle.
+                    let is_real_dir = file_type.is_some_and(|t| t.is_dir());
+                    if is_real_dir && !is_hidden(name) {
+                        self.descend(&dir.join(name), parts, walked);
+                    }
+                }
+            }
+        }
+    }
+
+    fn literal(&mut self, dir: &Path, name: &str, later: &[Part], walked: &mut Walked) {
+        let next = dir.join(name);
+        if std::fs::symlink_metadata(&next).is_ok_and(|meta| meta.is_symlink()) {
+            walked.dirs.insert(dir.to_owned());
+        }
+        match std::fs::metadata(&next) {
+            Ok(meta) if meta.is_dir() => return self.descend(&next, later, walked),
+            Ok(_) => {
+                walked.notes.insert(format!("{} is not a folder", next.display()));
+            }
+            Err(error) if is_absence(&error) => {
+                walked.notes.insert(format!("waiting for folder {}", next.display()));
+            }
+            Err(error) => {
+                walked.is_complete = false;
+                walked.notes.insert(format!("cannot look at {}: {error}", next.display()));
+            }
+        }
+        walked.dirs.insert(dir.to_owned());
+    }
+
+    fn files(&mut self, dir: &Path, last: &Part, walked: &mut Walked) {
+        if let Part::Literal(name) = last {
+            walked.dirs.insert(dir.to_owned());
+            return self.file(dir.join(name), walked);
+        }
+        for (name, _) in &self.list(dir, walked).entries {
+            if last.accepts_file(name) {
+                self.file(dir.join(name), walked);
+            } else if name.to_str().is_none() {
+                walked.notes.insert(format!("{:?}: not UTF-8, not taken", dir.join(name)));
+            }
+        }
+    }
+
+    fn file(&self, path: PathBuf, walked: &mut Walked) {
+        let (sight, _) = look_at(&path);
+        if let Ok(path) = path.into_os_string().into_string()
+            && sight != Sight::Absent
+        {
+            walked.seen.insert(Arc::from(path), (sight, self.clock.elapsed()));
+        }
+    }
+
+    fn list(&mut self, dir: &Path, walked: &mut Walked) -> Rc<Listing> {
+        walked.dirs.insert(dir.to_owned());
+        let listing = match self.listings.get(dir) {
+            Some(listing) => Rc::clone(listing),
+            None => {
+                let listing = Rc::new(list(dir));
+                self.listings.insert(dir.to_owned(), Rc::clone(&listing));
+                listing
+            }
+        };
+        if let Some(error) = &listing.failure {
+            // What cannot be read has not gone.
+            walked.is_complete = false;
+            walked.notes.insert(format!("cannot read folder {}: {error}", dir.display()));
+        }
+        listing
+    }
+}
+
+fn list(dir: &Path) -> Listing {
+    let mut listing = Listing { entries: Vec::new(), failure: None };
+    let reader = match std::fs::read_dir(dir) {
+        Ok(reader) => reader,
+        Err(error) => {
+            listing.failure = Some(error).filter(|error| !is_absence(error));
+            return listing;
+        }
+    };
+    for entry in reader {
+        match entry {
+            Ok(entry) => listing.entries.push((entry.file_name(), entry.file_type().ok())),
+            Err(error) => {
+                listing.failure = Some(error);
+                break;
+            }
+        }
+    }
+    listing
+}
+
+fn is_dir(path: &Path, file_type: Option<FileType>) -> bool {
+    match file_type {
+        Some(known) if !known.is_symlink() => known.is_dir(),
+        Some(_) | None => path.is_dir(),
+    }
+}
+
+/// What stands at a path, and whether it is a directory. Links are followed.
+pub(super) fn look_at(path: &Path) -> (Sight, bool) {
+    match std::fs::metadata(path) {
+        Ok(meta) if meta.is_file() => (Sight::File(identity(&meta)), false),
+        Ok(meta) => (Sight::Absent, meta.is_dir()),
+        Err(error) if is_absence(&error) => (Sight::Absent, false),
+        Err(_) => (Sight::Unknown, false),
+    }
+}
+
+/// Gone, never there, or a link that leads nowhere.
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR | libc::ELOOP))
+}
+
+fn identity(meta: &Metadata) -> FileIdentity {
+    let seconds = meta.mtime().saturating_mul(1_000_000_000);
+    FileIdentity {
+        device: meta.dev(),
+        inode: meta.ino(),
+        size: meta.size(),
+        mtime_ns: seconds.saturating_add(meta.mtime_nsec()),
+    }
+}

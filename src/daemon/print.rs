@@ -1,0 +1,285 @@
+//! What the log's records look like to a person: one line, or one tracing event, per change.
+//!
+//! It prints committed records only and knows no rules.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use tracing::{debug, info, warn};
+
+use crate::model::id::{ExecutorId, InstanceId, TaskId};
+use crate::model::instance::{InstanceState, Reason};
+use crate::model::record::{Fire, FireOutcome, LogRecord, Record, Target};
+use crate::model::time::Timestamp;
+
+/// One line for a person at a terminal, in the machine's zone, without its end; `None` for
+/// records that are not worth one. Such as
+/// `02:00:00 order.settle.v2 RUNNING attempt 1 on local (0s7m2k9qx4)`.
+#[must_use]
+pub fn line(record: &LogRecord) -> Option<String> {
+    line_in(record, &TimeZone::system())
+}
+
+fn line_in(record: &LogRecord, zone: &TimeZone) -> Option<String> {
+    let what = match &record.what {
+        Record::Created { instance_id, task_id, cycle, trigger } => {
+            format!("{task_id} {cycle} created by {trigger} ({instance_id})")
+        }
+        Record::Moved { .. } => moved(record)?,
+        Record::Fire(fire) => fired(fire)?,
+        Record::DefinitionLoaded { task_id, revision, file } => {
+            format!("{task_id} revision {revision} loaded from {file}")
+        }
+        Record::DefinitionRemoved { task_id, file } => format!("{task_id} removed with {file}"),
+        Record::DefinitionRefused(error) => format!("refused {error}"),
+        Record::Paused { target, pause } => {
+            let reason = pause.reason.as_deref().unwrap_or("no reason given");
+            format!("{} paused by uid {}: {reason}", name(target), pause.uid)
+        }
+        Record::Resumed { target } => format!("{} resumed", name(target)),
+        Record::PriorityChanged { target, priority } => match priority {
+            Some(priority) => format!("{} has priority {priority}", name(target)),
+            None => format!("{} has its own priority again", name(target)),
+        },
+        Record::Emitted { name, instances } => {
+            format!("event {name} came, {instances} instances made")
+        }
+        Record::ExecutorConnected { executor_id, pid, .. } => {
+            format!("executor {executor_id} is there (pid {pid})")
+        }
+        Record::ExecutorLost { executor_id, why } => format!("executor {executor_id} lost: {why}"),
+        Record::DaemonStarted { version, pid } => format!("schedd {version} started (pid {pid})"),
+        Record::DaemonStopping => "schedd is stopping".to_owned(),
+        Record::Started { .. } | Record::Updated { .. } => return None,
+    };
+    Some(format!("{} {what}", clock_face(record.at, zone)))
+}
+
+fn clock_face(at: Timestamp, zone: &TimeZone) -> String {
+    at.to_jiff().map_or_else(
+        || at.to_string(),
+        |at| at.to_zoned_datetime(zone.clone()).strftime("%H:%M:%S").to_string(),
+    )
+}
+
+fn moved(record: &LogRecord) -> Option<String> {
+    let Record::Moved {
+        instance_id,
+        task_id,
+        to,
+        reason,
+        attempt,
+        executor_id,
+        error_code,
+        next_retry_at,
+        ..
+    } = &record.what
+    else {
+        return None;
+    };
+    let mut text = format!("{task_id} {to}");
+    let mut say = |words: String| text.push_str(&words);
+    if let Some(reason) = reason {
+        say(format!(" {}", reason.as_str()));
+    }
+    if *attempt > 0 {
+        say(format!(" attempt {attempt}"));
+    }
+    if let Some(executor) = executor_id {
+        say(format!(" on {executor}"));
+    }
+    if let Some(code) = error_code {
+        say(format!(" {code}"));
+    }
+    if let Some(next) = next_retry_at {
+        say(format!(", again in {}", short(next.since(record.at))));
+    }
+    say(format!(" ({instance_id})"));
+    Some(text)
+}
+
+/// A fire that made an instance has that instance's line.
+fn fired(fire: &Fire) -> Option<String> {
+    if fire.outcome == FireOutcome::Instance {
+        return None;
+    }
+    let Fire { task_id, trigger, from, to, count, outcome, reason, .. } = fire;
+    let outcome = outcome_name(*outcome);
+    let span = if count > &1 { format!("{count} fires {from} to {to}") } else { format!("{from}") };
+    let why = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    Some(format!("{task_id} {outcome} {trigger} {span}{why}"))
+}
+
+fn outcome_name(outcome: FireOutcome) -> String {
+    serde_json::to_value(outcome)
+        .ok()
+        .and_then(|value| value.as_str().map(str::to_owned))
+        .unwrap_or_else(|| format!("{outcome:?}"))
+}
+
+fn name(target: &Target) -> String {
+    match target {
+        Target::Instance(id) => format!("instance {id}"),
+        Target::Task(id) => id.to_string(),
+        Target::Queue(queue) => format!("queue {queue}"),
+        Target::All => "everything".to_owned(),
+    }
+}
+
+/// Whole seconds, or milliseconds below one.
+fn short(time: Duration) -> String {
+    if time < Duration::from_secs(1) {
+        format!("{} ms", time.as_millis())
+    } else {
+        format!("{} s", time.as_secs())
+    }
+}
+
+/// Writes a committed record to the daemon's log: changes that an operator cares about at INFO,
+/// what needs a person at WARN, the rest at DEBUG. Field names are the same everywhere.
+pub fn announce(record: &LogRecord) {
+    let seq = record.seq.0;
+    match &record.what {
+        Record::Created { instance_id, task_id, cycle, trigger } => {
+            info!(seq, task = %task_id, instance = %instance_id, cycle, trigger, "instance created");
+        }
+        Record::Moved { .. } => announce_move(record),
+        Record::Started { instance_id, task_id, attempt, pid } => {
+            debug!(seq, task = %task_id, instance = %instance_id, attempt, pid, "process started");
+        }
+        Record::Updated { instance_id, task_id, what } => {
+            debug!(seq, task = %task_id, instance = %instance_id, what, "instance updated");
+        }
+        Record::Fire(fire) => announce_fire(seq, fire),
+        Record::DefinitionLoaded { task_id, revision, file } => {
+            info!(seq, task = %task_id, revision, file, "definition loaded");
+        }
+        Record::DefinitionRemoved { task_id, file } => {
+            info!(seq, task = %task_id, file, "definition removed");
+        }
+        Record::DefinitionRefused(error) => warn!(seq, %error, "definition refused"),
+        Record::Paused { .. } | Record::Resumed { .. } | Record::PriorityChanged { .. } => {
+            announce_decision(record);
+        }
+        Record::Emitted { name, instances } => info!(seq, name, instances, "event emitted"),
+        Record::ExecutorConnected { executor_id, incarnation, pid } => {
+            info!(seq, executor = %executor_id, incarnation, pid, "executor connected");
+        }
+        Record::ExecutorLost { executor_id, why } => {
+            warn!(seq, executor = %executor_id, why, "executor lost");
+        }
+        Record::DaemonStarted { version, pid } => info!(seq, version, pid, "daemon started"),
+        Record::DaemonStopping => info!(seq, uid = record.uid, "daemon stopping"),
+    }
+}
+
+/// A move to a final failure needs a person; any other is news.
+fn announce_move(record: &LogRecord) {
+    let Record::Moved {
+        instance_id,
+        task_id,
+        from,
+        to,
+        reason,
+        attempt,
+        executor_id,
+        error_code,
+        next_retry_at,
+        is_final,
+    } = &record.what
+    else {
+        return;
+    };
+    let failed = matches!(to, InstanceState::Failed | InstanceState::Timeout) && *is_final;
+    let words = MoveWords {
+        task: task_id,
+        instance: instance_id,
+        from: *from,
+        to: *to,
+        reason: reason.map(Reason::as_str),
+        executor: executor_id.as_ref().map(ExecutorId::as_str),
+        error_code: error_code.as_deref(),
+        retry_at: next_retry_at.map(|at| at.to_string()),
+    };
+    // A macro's level is fixed where it stands, so the event is written twice.
+    macro_rules! say {
+        ($level:ident) => {
+            $level!(
+                seq = record.seq.0,
+                task = %words.task,
+                instance = %words.instance,
+                from = %words.from,
+                state = %words.to,
+                reason = words.reason,
+                attempt,
+                executor = words.executor,
+                error_code = words.error_code,
+                next_retry_at = words.retry_at,
+                uid = record.uid,
+                "instance moved"
+            )
+        };
+    }
+    if failed {
+        say!(warn);
+    } else {
+        say!(info);
+    }
+}
+
+/// The fields of a move in the form in which they are logged.
+struct MoveWords<'a> {
+    task: &'a TaskId,
+    instance: &'a InstanceId,
+    from: InstanceState,
+    to: InstanceState,
+    reason: Option<&'a str>,
+    executor: Option<&'a str>,
+    error_code: Option<&'a str>,
+    retry_at: Option<String>,
+}
+
+fn announce_fire(seq: u64, fire: &Fire) {
+    let Fire { task_id, trigger, from, to, count, outcome, reason, instance_id } = fire;
+    let reason = reason.as_deref();
+    if let Some(instance) = instance_id.as_ref().filter(|_| *outcome == FireOutcome::Instance) {
+        debug!(seq, task = %task_id, trigger, at = %from, instance = %instance, "fire made an instance");
+    } else {
+        let outcome = outcome_name(*outcome);
+        info!(
+            seq, task = %task_id, trigger, %from, %to, count, outcome, reason,
+            "fire made no instance"
+        );
+    }
+}
+
+fn announce_decision(record: &LogRecord) {
+    let seq = record.seq.0;
+    match &record.what {
+        Record::Paused { target, pause } => {
+            let until = pause.until.map(|until| until.to_string());
+            let reason = pause.reason.as_deref();
+            info!(seq, target = name(target), uid = pause.uid, reason, until, "paused");
+        }
+        Record::Resumed { target } => {
+            info!(seq, target = name(target), uid = record.uid, "resumed");
+        }
+        Record::PriorityChanged { target, priority } => {
+            let priority = priority.map(|priority| priority.to_string());
+            info!(seq, target = name(target), uid = record.uid, priority, "priority changed");
+        }
+        Record::Created { .. }
+        | Record::Moved { .. }
+        | Record::Started { .. }
+        | Record::Updated { .. }
+        | Record::Fire(_)
+        | Record::DefinitionLoaded { .. }
+        | Record::DefinitionRemoved { .. }
+        | Record::DefinitionRefused(_)
+        | Record::Emitted { .. }
+        | Record::ExecutorConnected { .. }
+        | Record::ExecutorLost { .. }
+        | Record::DaemonStarted { .. }
+        | Record::DaemonStopping => {}
+    }
+}
