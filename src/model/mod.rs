@@ -16,6 +16,7 @@ pub mod record;
 pub mod request;
 pub mod settings;
 pub mod spec;
+pub mod suggest;
 pub mod template;
 pub mod time;
 pub mod view;
