@@ -30,7 +30,7 @@ use crate::model::template::Template;
 /// Types that are always there.
 pub const BUILT_IN_TYPES: [&str; 2] = ["SHELL", "EXEC"];
 /// Types of the contract that come with a later version.
-const LATER_TYPES: [&str; 4] = ["PYTHON", "SPARK", "FLINK", "SLURM"];
+pub const LATER_TYPES: [&str; 4] = ["PYTHON", "SPARK", "FLINK", "SLURM"];
 
 /// What the configuration says that a spec can refer to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,12 +66,8 @@ pub fn content_hash(bytes: &[u8]) -> String {
 /// them. A file without a document gets a warning.
 #[must_use]
 pub fn read(path: &str, bytes: &[u8], context: &SpecContext) -> SpecFile {
-    let mut reading = Reading {
-        context,
-        base: folder_of(path),
-        findings: Findings::new(path),
-        uses: Vec::new(),
-    };
+    let mut reading =
+        Reading { context, base: folder_of(path), findings: Findings::new(path), uses: Vec::new() };
     let mut specs: Vec<Arc<TaskSpec>> = Vec::new();
     match yaml::read(bytes) {
         Ok(documents) => {
@@ -84,8 +80,10 @@ pub fn read(path: &str, bytes: &[u8], context: &SpecContext) -> SpecFile {
                 let Some(spec) = reading.task(&Item::document(document)) else { continue };
                 let first = seen.insert(spec.task_id.clone(), document.at.line);
                 if let Some(line) = first {
-                    let message =
-                        format!("{} is defined twice in this file; first at line {line}", spec.task_id);
+                    let message = format!(
+                        "{} is defined twice in this file; first at line {line}",
+                        spec.task_id
+                    );
                     let place = Place { at: document.at, path: "taskId".to_owned() };
                     reading.findings.error(&place, message);
                 }
@@ -249,9 +247,7 @@ impl Reading<'_> {
     /// A map of words to words; empty if absent.
     fn labels(&mut self, item: Option<Item<'_>>) -> BTreeMap<String, String> {
         let mut labels = BTreeMap::new();
-        for (key, _, value) in
-            item.and_then(|i| i.pairs(&mut self.findings)).unwrap_or_default()
-        {
+        for (key, _, value) in item.and_then(|i| i.pairs(&mut self.findings)).unwrap_or_default() {
             if let Some(text) = value.text(&mut self.findings) {
                 labels.insert(key.to_owned(), text.to_owned());
             }
@@ -288,18 +284,21 @@ impl Reading<'_> {
         self.template_of(&absolute_from(&self.base, text), &item.place, stage)
     }
 
-    /// An IANA zone.
-    fn zone(&mut self, item: Option<Item<'_>>) -> Option<String> {
-        let item = item?;
-        let text = item.word(&mut self.findings)?;
-        if jiff::tz::TimeZone::get(text).is_ok() {
-            return Some(text.to_owned());
-        }
-        let names: Vec<String> =
-            jiff::tz::db().available().map(|name| name.as_str().to_owned()).collect();
-        let near = suggestion(text, names.iter().map(String::as_str));
-        item.refuse(&mut self.findings, &format!("an IANA zone such as Asia/Shanghai{near}"))
+    fn zone_of(&mut self, item: Option<Item<'_>>) -> Option<String> {
+        zone(&item?, &mut self.findings)
     }
+}
+
+/// An IANA zone that the system knows; an unknown one gets the nearest known.
+pub fn zone(item: &Item<'_>, findings: &mut Findings) -> Option<String> {
+    let text = item.word(findings)?;
+    if jiff::tz::TimeZone::get(text).is_ok() {
+        return Some(text.to_owned());
+    }
+    let names: Vec<String> =
+        jiff::tz::db().available().map(|name| name.as_str().to_owned()).collect();
+    let near = suggestion(text, names.iter().map(String::as_str));
+    item.refuse(findings, &format!("an IANA zone such as Asia/Shanghai{near}"))
 }
 
 /// Who the task is.

@@ -90,9 +90,9 @@ impl Node {
         match &self.kind {
             Kind::Scalar(s) => s.value.clone(),
             Kind::List(items) => Value::Array(items.iter().map(Self::to_json).collect()),
-            Kind::Map(entries) => Value::Object(
-                entries.iter().map(|e| (e.key.clone(), e.value.to_json())).collect(),
-            ),
+            Kind::Map(entries) => {
+                Value::Object(entries.iter().map(|e| (e.key.clone(), e.value.to_json())).collect())
+            }
         }
     }
 }
@@ -313,8 +313,7 @@ impl<'t> Builder<'t> {
             }
             Event::MappingStart(anchor, tag) => {
                 self.properties(at, anchor, tag.as_deref());
-                let parts =
-                    Parts::Map { entries: Vec::new(), key: None, seen: BTreeMap::new() };
+                let parts = Parts::Map { entries: Vec::new(), key: None, seen: BTreeMap::new() };
                 self.open.push(Open { at, parts });
             }
             Event::SequenceEnd | Event::MappingEnd => {

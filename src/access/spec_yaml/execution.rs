@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::placeholders::Place as Stage;
 use super::{BUILT_IN_TYPES, LATER_TYPES, Reading, absolute_from};
 use crate::access::yaml::Kind;
-use crate::access::yaml::fields::{Fields, Item, Place, shorten, suggestion};
+use crate::access::yaml::fields::{Fields, Item, Place, shorten, suggestion, variable_problem};
 use crate::model::params::ParamSchema;
 use crate::model::spec::{Backoff, JsonMap, Limits, LogLimits, RetryPolicy};
 use crate::model::template::Template;
@@ -176,20 +176,8 @@ impl Reading<'_> {
     }
 
     fn env_name(&mut self, name: &str, place: &Place) {
-        let mut bytes = name.bytes();
-        let first = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
-        if !first || !bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-            let message = format!(
-                "{:?} is no name for a variable; expected letters, digits and _",
-                shorten(name)
-            );
-            self.findings.error(place, message);
-        }
-        if name.starts_with("SCHED_") {
-            self.findings.error(
-                place,
-                format!("{} is the scheduler's; names with SCHED_ are set by it", shorten(name)),
-            );
+        if let Some(problem) = variable_problem(name) {
+            self.findings.error(place, problem);
         }
     }
 

@@ -42,10 +42,8 @@ impl Reading<'_> {
                 kind.map(|kind| declared(kind, true))
             };
             // A faulty one still counts as declared: its users are not at fault.
-            params.insert(
-                name.to_owned(),
-                schema.unwrap_or_else(|| declared(ParamType::Json, true)),
-            );
+            params
+                .insert(name.to_owned(), schema.unwrap_or_else(|| declared(ParamType::Json, true)));
         }
         params
     }
@@ -67,76 +65,51 @@ impl Reading<'_> {
         let kind = fields.need("type", &mut self.findings);
         let kind = kind.and_then(|i| i.choice(&TYPES, &mut self.findings));
         let required = fields.take("required").and_then(|i| i.boolean(&mut self.findings));
-        let default = fields.take("default");
-        let allowed = fields.take("enum");
-        let bounds = [fields.take("min"), fields.take("max")];
-        let pattern = fields.take("pattern");
         let secret = fields.take("secret").and_then(|i| i.boolean(&mut self.findings));
+        let keys = ["default", "enum", "min", "max", "pattern"];
+        let items: BTreeMap<&str, Item<'_>> =
+            keys.into_iter().filter_map(|key| Some((key, fields.take(key)?))).collect();
         fields.finish(&mut self.findings);
-        let mut schema = declared(kind?, required.unwrap_or(default.is_none()));
+        let json = |key: &str| items.get(key).map(|item| item.node.to_json());
+        let mut schema =
+            declared(kind?, required.unwrap_or_else(|| !items.contains_key("default")));
         schema.secret = secret.unwrap_or(false);
-        if let Some(items) = allowed.and_then(|i| i.list(&mut self.findings)) {
-            let bare = declared(schema.kind, true);
-            schema.allowed = items.iter().filter_map(|i| self.value(i, &bare)).collect();
+        schema.default = json("default");
+        (schema.min, schema.max) = (json("min"), json("max"));
+        if let Some(item) = items.get("enum") {
+            let allowed = item.list(&mut self.findings)?;
+            if allowed.is_empty() {
+                item.refuse::<()>(&mut self.findings, "at least one value");
+            }
+            schema.allowed = allowed.iter().map(|i| i.node.to_json()).collect();
         }
-        let bare = declared(schema.kind, true);
-        let [min, max] = bounds.map(|b| b.and_then(|i| self.bound(&i, &bare)));
-        (schema.min, schema.max) = (min, max);
-        schema.pattern = pattern.and_then(|i| self.pattern(&i, schema.kind));
-        schema.default = default.and_then(|i| self.default(&i, &schema));
+        if let Some(item) = items.get("pattern") {
+            schema.pattern = item.text(&mut self.findings).map(str::to_owned);
+        }
+        let faults = schema.faults();
+        for fault in &faults {
+            let (key, problem) = fault.split_once(": ").unwrap_or(("type", fault));
+            if let Some(item) = items.get(key) {
+                self.findings.error(&item.place, problem);
+            }
+        }
+        if let (Some(item), true) = (items.get("default"), faults.is_empty()) {
+            self.default(item, &mut schema);
+        }
         Some(schema)
     }
 
-    /// A value of a declared type, in its stored form.
-    fn value(&mut self, item: &Item<'_>, schema: &ParamSchema) -> Option<Value> {
-        match schema.check(&item.node.to_json()) {
-            Ok(value) => Some(value),
-            Err(problem) => {
-                self.findings.error(&item.place, problem);
-                None
-            }
-        }
-    }
-
-    fn bound(&mut self, item: &Item<'_>, schema: &ParamSchema) -> Option<Value> {
-        if matches!(schema.kind, ParamType::String | ParamType::Bool | ParamType::Json) {
-            let message = "min and max are for int, number, date, datetime and duration";
-            self.findings.error(&item.place, message);
-            return None;
-        }
-        self.value(item, schema)
-    }
-
-    fn pattern(&mut self, item: &Item<'_>, kind: ParamType) -> Option<String> {
-        let text = item.text(&mut self.findings)?;
-        if kind != ParamType::String {
-            self.findings.error(&item.place, "pattern is for the type string");
-            return None;
-        }
-        match regex::Regex::new(text) {
-            Ok(_) => Some(text.to_owned()),
-            Err(error) => {
-                let reason = error.to_string();
-                let reason = reason.lines().last().unwrap_or_default().trim();
-                self.findings.error(
-                    &item.place,
-                    format!("{:?} is not a regular expression: {reason}", shorten(text)),
-                );
-                None
-            }
-        }
-    }
-
-    /// A default; texts in it may hold placeholders and are checked when these are filled in.
-    fn default(&mut self, item: &Item<'_>, schema: &ParamSchema) -> Option<Value> {
-        let value = item.node.to_json();
-        let mut filled = false;
+    /// A default in its stored form; texts in it may hold placeholders and stay as written then.
+    fn default(&mut self, item: &Item<'_>, schema: &mut ParamSchema) {
         self.each_text(item, &mut |reading, text, place| {
-            if let Some(template) = reading.template_of(text, place, Stage::Default) {
-                filled |= template.as_str().contains(['{', '}']);
-            }
+            reading.template_of(text, place, Stage::Default);
         });
-        if filled { Some(value) } else { self.value(item, schema) }
+        let value = item.node.to_json();
+        if !holds_braces(&value)
+            && let Ok(stored) = schema.check(&value)
+        {
+            schema.default = Some(stored);
+        }
     }
 
     /// Calls `with` for every text in a value, however deep.
@@ -211,9 +184,7 @@ fn declared(kind: ParamType, required: bool) -> ParamSchema {
 /// Whether some text in a value is filled in later.
 fn holds_braces(value: &Value) -> bool {
     match value {
-        Value::String(text) => {
-            Template::parse(text).is_ok_and(|t| t.as_str().contains(['{', '}']))
-        }
+        Value::String(text) => Template::parse(text).is_ok_and(|t| t.as_str().contains(['{', '}'])),
         Value::Array(items) => items.iter().any(holds_braces),
         Value::Object(map) => map.values().any(holds_braces),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,

@@ -17,7 +17,7 @@ pub(super) enum Place {
     Start,
     /// When the instance is made: no attempt, no upstream's output.
     Dedup,
-    /// A parameter's default: no attempt, no parameters.
+    /// A parameter's default: no attempt, and not itself.
     Default,
     /// A trigger's parameters, with the kind of that trigger.
     Trigger(Source),
@@ -76,7 +76,8 @@ impl Reading<'_> {
             && used.template.names().contains("cycle")
             && unit.is_some_and(|unit| unit != CycleUnit::Day)
         {
-            let message = "{cycle} is not a date here, because the cycle's unit is not DAY; use {date}";
+            let message =
+                "{cycle} is not a date here, because the cycle's unit is not DAY; use {date}";
             self.findings.error(&used.at, message);
         }
     }
@@ -95,8 +96,8 @@ fn known(name: &str, place: Place, spec: &TaskSpec) -> Result<(), String> {
     }
     if let Some(param) = name.strip_prefix("params.") {
         return match place {
-            Place::Start | Place::Dedup => declared(param, spec),
-            Place::Default | Place::Trigger(_) => never("the parameters are only being made"),
+            Place::Start | Place::Dedup | Place::Default => declared(param, spec),
+            Place::Trigger(_) => never("the parameters are only being made"),
         };
     }
     if let Some(param) = name.strip_prefix("static.") {
@@ -133,16 +134,15 @@ fn declared(param: &str, spec: &TaskSpec) -> Result<(), String> {
 
 /// `{file.…}` and `{event.…}`: only where such a trigger can have made the instance.
 fn source(name: &str, place: Place, spec: &TaskSpec) -> Result<(), String> {
-    let (wanted, word) = if name.starts_with("file.") {
-        (Source::File, "file")
-    } else {
-        (Source::Event, "event")
-    };
+    let (wanted, word) =
+        if name.starts_with("file.") { (Source::File, "file") } else { (Source::Event, "event") };
     let has = match place {
         Place::Trigger(source) => source == wanted,
         Place::Start | Place::Dedup | Place::Default => {
             spec.triggers.iter().any(|t| match (&t.when, wanted) {
-                (TriggerKind::File(_), Source::File) | (TriggerKind::Event(_), Source::Event) => true,
+                (TriggerKind::File(_), Source::File) | (TriggerKind::Event(_), Source::Event) => {
+                    true
+                }
                 _ => false,
             })
         }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::Reading;
 use crate::access::yaml::Kind;
-use crate::access::yaml::fields::{Fields, Item, Place, suggestion};
 use crate::access::yaml::Mark;
+use crate::access::yaml::fields::{Fields, Item, Place, suggestion};
 use crate::model::cycle::{CycleRule, CycleUnit};
 use crate::model::id::{QueueName, TaskId};
 use crate::model::priority::Priority;
@@ -64,8 +64,10 @@ impl Reading<'_> {
             None => (!allowed).then_some(1),
         };
         self.on_upstream(fields.take("onUpstream"));
-        let give_up =
-            [("CANCEL", OnDependencyTimeout::Cancel), ("RUN_DEGRADED", OnDependencyTimeout::RunDegraded)];
+        let give_up = [
+            ("CANCEL", OnDependencyTimeout::Cancel),
+            ("RUN_DEGRADED", OnDependencyTimeout::RunDegraded),
+        ];
         let preemptible = fields.take("preemptible");
         let least = Duration::from_millis(1);
         Plan {
@@ -73,7 +75,7 @@ impl Reading<'_> {
             trigger_places,
             timezone: {
                 let item = fields.take("timezone");
-                self.zone(item)
+                self.zone_of(item)
             },
             cycle: fields.take("cycle").and_then(|i| self.cycle(&i)),
             depends_on: self.depends_on(fields.take("dependsOn"), own),
@@ -97,9 +99,7 @@ impl Reading<'_> {
                 || Place { at: Mark::default(), path: String::new() },
                 |item| item.place.clone(),
             ),
-            preemptible: preemptible
-                .and_then(|i| i.boolean(&mut self.findings))
-                .unwrap_or(false),
+            preemptible: preemptible.and_then(|i| i.boolean(&mut self.findings)).unwrap_or(false),
             max_concurrent,
             executor_labels: self.labels(fields.take("executorLabels")),
             enabled: fields

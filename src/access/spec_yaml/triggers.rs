@@ -10,8 +10,8 @@ use crate::model::cron::CronExpr;
 use crate::model::id::TaskId;
 use crate::model::instance::InstanceState;
 use crate::model::spec::{
-    CronTrigger, EveryTrigger, FirePolicy, FileTrigger, JsonMap, Misfire, Overlap,
-    TaskTrigger, Trigger, TriggerKind,
+    CronTrigger, EveryTrigger, FileTrigger, FirePolicy, JsonMap, Misfire, Overlap, TaskTrigger,
+    Trigger, TriggerKind,
 };
 
 /// The keys of which each trigger has exactly one.
@@ -94,12 +94,14 @@ impl Reading<'_> {
             // A misspelt kind has been named already.
             [] if unknown => return None,
             [] => {
-                let message = format!("says nothing that starts it; expected one of {}", KINDS.join(", "));
+                let message =
+                    format!("says nothing that starts it; expected one of {}", KINDS.join(", "));
                 self.findings.error(&item.place, message);
                 return None;
             }
             [(first, _), (second, extra), ..] => {
-                let message = format!("{first} and {second} are two triggers; write two list entries");
+                let message =
+                    format!("{first} and {second} are two triggers; write two list entries");
                 self.findings.error(&extra.place, message);
                 return None;
             }
@@ -148,11 +150,8 @@ impl Reading<'_> {
     }
 
     fn policy(&mut self, keys: &Particular<'_>) -> FirePolicy {
-        let misfires = [
-            ("SKIP", Misfire::Skip),
-            ("RUN_ONCE", Misfire::RunOnce),
-            ("RUN_ALL", Misfire::RunAll),
-        ];
+        let misfires =
+            [("SKIP", Misfire::Skip), ("RUN_ONCE", Misfire::RunOnce), ("RUN_ALL", Misfire::RunAll)];
         let overlaps = [
             ("SKIP", Overlap::Skip),
             ("QUEUE", Overlap::Queue),
@@ -162,8 +161,7 @@ impl Reading<'_> {
         let default = FirePolicy::default();
         let findings = &mut self.findings;
         let misfire = keys.misfire.as_ref().and_then(|i| i.choice(&misfires, findings));
-        let catch_up =
-            keys.catch_up.as_ref().and_then(|i| i.duration(Duration::ZERO, findings));
+        let catch_up = keys.catch_up.as_ref().and_then(|i| i.duration(Duration::ZERO, findings));
         let overlap = keys.overlap.as_ref().and_then(|i| i.choice(&overlaps, findings));
         FirePolicy {
             misfire: misfire.unwrap_or(default.misfire),
@@ -174,7 +172,7 @@ impl Reading<'_> {
 
     fn cron(&mut self, value: &Item<'_>, keys: &Particular<'_>) -> Option<TriggerKind> {
         let policy = self.policy(keys);
-        let timezone = self.zone(keys.timezone.clone());
+        let timezone = self.zone_of(keys.timezone.clone());
         let text = value.text(&mut self.findings)?;
         match CronExpr::parse(text) {
             Ok(expr) => {

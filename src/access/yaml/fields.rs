@@ -79,8 +79,12 @@ impl Findings {
     }
 }
 
-/// The nearest of the known words, if any is near, as ` (did you mean …?)`.
+/// The nearest of the known words, if any is near, as `; did you mean …?`.
+///
+/// More generous than `model::suggest::nearest`: a key that nobody reads must not go by unnoticed,
+/// and `retires` is meant to be `retry`.
 #[must_use]
+#[expect(single_use_lifetimes, reason = "an anonymous lifetime is not allowed in this place")]
 pub fn suggestion<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
     let lower = word.to_lowercase();
     known
@@ -373,6 +377,20 @@ fn size(text: &str) -> Option<u64> {
         _ => return None,
     };
     digits.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// Why a word is no name for an environment variable of a task; `None`: it is one.
+#[must_use]
+pub fn variable_problem(name: &str) -> Option<String> {
+    if name.starts_with("SCHED_") {
+        return Some(format!("{} is set by the scheduler; choose another name", shorten(name)));
+    }
+    let mut bytes = name.bytes();
+    let first = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
+    let good = first && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    (!good).then(|| {
+        format!("{:?} is no name for a variable; expected letters, digits and _", shorten(name))
+    })
 }
 
 /// At most sixty characters of a text, for messages.
