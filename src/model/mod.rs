@@ -7,6 +7,7 @@ pub mod command;
 pub mod cron;
 pub mod cycle;
 pub mod event;
+pub mod every;
 pub mod history;
 pub mod id;
 pub mod instance;
