@@ -1,1 +1,5 @@
-//! access
+//! The door: what comes from outside is read, checked and turned into the model's nouns here.
+
+pub mod spec_dir;
+pub mod spec_yaml;
+pub mod yaml;
