@@ -1,1 +1,3 @@
-//! access
+//! The door: HTTP/JSON over the Unix socket, and the client of it.
+
+pub mod client;
