@@ -12,26 +12,25 @@ use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::header;
 use hyper_util::rt::TokioIo;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 mod problem;
+mod stream;
 mod target;
 #[cfg(test)]
 mod tests;
 
 pub use problem::Problem;
+pub use stream::Stream;
 pub use target::Target;
 
 /// Time in which the head of an answer must be there.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// Bytes of one answer that is read as a whole.
 const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Bytes of one line of a stream.
-const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How often, and with what pause, a full backlog is tried again: together half a second.
 const BACKLOG_TRIES: u32 = 20;
 const BACKLOG_PAUSE: Duration = Duration::from_millis(25);
@@ -138,11 +137,11 @@ pub struct Response {
 }
 
 impl Response {
-    /// Reads the body.
+    /// Reads the body; what it holds may borrow from it.
     ///
     /// # Errors
     /// [`ClientError::Json`] if it is not what the caller expects.
-    pub fn json<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
+    pub fn json<'b, T: Deserialize<'b>>(&'b self) -> Result<T, ClientError> {
         serde_json::from_slice(&self.body)
             .map_err(|source| ClientError::Json { target: self.target.clone(), source })
     }
@@ -218,7 +217,7 @@ impl Client {
                 return Err(ClientError::Refused(Problem::read(status.as_u16(), &body)));
             }
             let body = response.into_body();
-            Ok(Stream { client: self, target: target.clone(), body, pending: Vec::new() })
+            Ok(Stream::new(&self.runtime, target.clone(), body))
         })
     }
 
@@ -332,82 +331,4 @@ fn next_page(headers: &header::HeaderMap) -> Option<Target> {
     })?;
     let uri = next.split_once('<')?.1.split_once('>')?.0.parse::<hyper::Uri>().ok()?;
     uri.path_and_query().map(|p| Target::given(p.as_str()))
-}
-
-/// An answer that comes bit by bit.
-#[derive(Debug)]
-pub struct Stream<'c> {
-    client: &'c Client,
-    target: Target,
-    body: Incoming,
-    pending: Vec<u8>,
-}
-
-impl Stream<'_> {
-    /// The next bytes; `None`: the daemon has ended the stream. `within` bounds the wait.
-    ///
-    /// # Errors
-    /// [`ClientError::TimedOut`] when that is over, `Broken` if the connection is.
-    pub fn chunk(&mut self, within: Option<Duration>) -> Result<Option<Bytes>, ClientError> {
-        if !self.pending.is_empty() {
-            return Ok(Some(std::mem::take(&mut self.pending).into()));
-        }
-        self.fresh(within)
-    }
-
-    fn fresh(&mut self, within: Option<Duration>) -> Result<Option<Bytes>, ClientError> {
-        let Self { client, target, body, .. } = self;
-        client.runtime.block_on(async {
-            loop {
-                let frame = match within {
-                    None => body.frame().await,
-                    Some(within) => match timeout(within, body.frame()).await {
-                        Ok(frame) => frame,
-                        Err(_elapsed) => return Err(ClientError::TimedOut),
-                    },
-                };
-                let Some(frame) = frame else { return Ok(None) };
-                let frame = frame.map_err(|source| ClientError::Broken {
-                    target: target.as_str().to_owned(),
-                    source,
-                })?;
-                if let Ok(data) = frame.into_data() {
-                    return Ok(Some(data));
-                }
-            }
-        })
-    }
-
-    /// The next line without its end, blank ones left out; `None`: the stream has ended.
-    /// `within` bounds the wait for each bit of it.
-    ///
-    /// # Errors
-    /// As [`Stream::chunk`], and [`ClientError::TooLong`] for a line without end.
-    pub fn line(&mut self, within: Option<Duration>) -> Result<Option<String>, ClientError> {
-        loop {
-            while let Some(end) = self.pending.iter().position(|b| *b == b'\n') {
-                let rest = self.pending.split_off(end + 1);
-                let line = std::mem::replace(&mut self.pending, rest);
-                let text = String::from_utf8_lossy(&line);
-                if !text.trim().is_empty() {
-                    return Ok(Some(text.trim_end().to_owned()));
-                }
-            }
-            if self.pending.len() > LINE_BYTES_MAX {
-                let bytes_max = LINE_BYTES_MAX;
-                return Err(ClientError::TooLong {
-                    target: self.target.as_str().to_owned(),
-                    bytes_max,
-                });
-            }
-            match self.fresh(within)? {
-                Some(data) => self.pending.extend_from_slice(&data),
-                None => {
-                    let rest = std::mem::take(&mut self.pending);
-                    let text = String::from_utf8_lossy(&rest);
-                    return Ok((!text.trim().is_empty()).then(|| text.trim_end().to_owned()));
-                }
-            }
-        }
-    }
 }
