@@ -3,7 +3,18 @@
 //! Spec files and requests come from outside; here they are read, checked and turned into the
 //! model's nouns, or refused with a word. What the core makes of them is not known here.
 
+mod auth;
 pub mod client;
+mod events;
+mod extract;
+mod logs;
+mod problem;
+mod query;
+mod routes;
+pub mod server;
+mod since;
+mod socket;
 pub mod spec_dir;
 pub mod spec_yaml;
+mod state;
 pub mod yaml;

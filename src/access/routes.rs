@@ -1,0 +1,121 @@
+//! The table of routes (contract §6). Each is there under `/v1` too.
+
+mod daemon;
+mod events;
+mod instances;
+mod tasks;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, post};
+
+use super::auth;
+use super::problem::Problem;
+use super::state::App;
+
+/// Paths, for the hint that an unknown one gets.
+const PATHS: [&str; 32] = [
+    "/tasks",
+    "/tasks/{id}",
+    "/tasks/{id}/instances",
+    "/tasks/{id}/pause",
+    "/tasks/{id}/resume",
+    "/tasks/{id}/priority",
+    "/instances",
+    "/instances/{id}",
+    "/instances/{id}/cancel",
+    "/instances/{id}/retry",
+    "/instances/{id}/pause",
+    "/instances/{id}/resume",
+    "/instances/{id}/priority",
+    "/instances/{id}/logs",
+    "/events",
+    "/events/{name}",
+    "/fires",
+    "/executors",
+    "/queues",
+    "/queues/{name}/pause",
+    "/queues/{name}/resume",
+    "/status",
+    "/health",
+    "/pause",
+    "/resume",
+    "/reload",
+    "/shutdown",
+    "/next",
+    "/version",
+    "/v1/tasks",
+    "/v1/instances",
+    "/v1/status",
+];
+
+/// All routes, behind the check of who calls.
+///
+/// Requests must carry a [`crate::model::request::Caller`] in their extensions.
+pub(super) fn router(app: App) -> Router {
+    Router::new()
+        .merge(table())
+        .nest("/v1", table())
+        .fallback(unknown)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn_with_state(app.clone(), auth::admit))
+        .with_state(app)
+}
+
+fn table() -> Router<App> {
+    Router::new()
+        .route("/tasks", get(tasks::list))
+        .route("/tasks/{id}", get(tasks::show))
+        .route("/tasks/{id}/instances", post(tasks::submit))
+        .route("/tasks/{id}/pause", post(tasks::pause))
+        .route("/tasks/{id}/resume", post(tasks::resume))
+        .route("/tasks/{id}/priority", post(tasks::priority))
+        .route("/instances", get(instances::list))
+        .route("/instances/{id}", get(instances::show))
+        .route("/instances/{id}/cancel", post(instances::cancel))
+        .route("/instances/{id}/retry", post(instances::retry))
+        .route("/instances/{id}/pause", post(instances::pause))
+        .route("/instances/{id}/resume", post(instances::resume))
+        .route("/instances/{id}/priority", post(instances::priority))
+        .route("/instances/{id}/logs", get(instances::logs))
+        .route("/events", get(events::list))
+        .route("/events/{name}", post(events::emit))
+        .route("/fires", get(events::fires))
+        .route("/next", get(events::next))
+        .route("/executors", get(daemon::executors))
+        .route("/queues", get(daemon::queues))
+        .route("/queues/{name}/pause", post(daemon::pause_queue))
+        .route("/queues/{name}/resume", post(daemon::resume_queue))
+        .route("/status", get(daemon::status))
+        .route("/health", get(daemon::health))
+        .route("/version", get(daemon::version))
+        .route("/pause", post(daemon::pause_all))
+        .route("/resume", post(daemon::resume_all))
+        .route("/reload", post(daemon::reload))
+        .route("/shutdown", post(daemon::shutdown))
+}
+
+async fn unknown(request: Request) -> Problem {
+    let path = request.uri().path();
+    let near = PATHS
+        .into_iter()
+        .max_by(|a, b| strsim::jaro(path, a).total_cmp(&strsim::jaro(path, b)))
+        .unwrap_or("/status");
+    Problem::not_found(format!("there is no route {path:?}; the nearest is {near}"))
+}
+
+async fn wrong_method(request: Request) -> Problem {
+    Problem::with_status(
+        StatusCode::METHOD_NOT_ALLOWED,
+        format!(
+            "{} is not for {}; questions are asked with GET, orders given with POST",
+            request.method(),
+            request.uri().path()
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests;
