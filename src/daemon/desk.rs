@@ -1,0 +1,104 @@
+//! Where requests wait for their answers: the door's way to the core and back.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::spec_watch::SpecWatch;
+use crate::model::event::Event;
+use crate::model::id::ReplyTo;
+use crate::model::request::{Answer, Ask, Caller, Rejection, RejectionCode, Reply, Request};
+
+/// Senders of those who wait, by ticket. Locked for a map operation only, never over an await.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Waiting(Arc<Mutex<BTreeMap<ReplyTo, oneshot::Sender<Answer>>>>);
+
+impl Waiting {
+    /// Hands an answer to whoever holds the ticket; nobody may be there any more.
+    pub(super) fn answer(&self, to: ReplyTo, answer: Answer) {
+        let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&to);
+        if let Some(waiting) = waiting
+            && waiting.send(answer).is_err()
+        {
+            ::tracing::debug!(ticket = to.0, "Nobody waits for an answer any more.");
+        }
+    }
+
+    /// Lets everybody go who still waits: their requests get "unavailable".
+    pub(super) fn dismiss(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn enter(&self, to: ReplyTo) -> oneshot::Receiver<Answer> {
+        let (sender, receiver) = oneshot::channel();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(to, sender);
+        receiver
+    }
+}
+
+/// Puts requests on the event channel and waits for their answers.
+#[derive(Debug)]
+pub(super) struct Desk {
+    events: mpsc::Sender<Event>,
+    waiting: Waiting,
+    ticket: AtomicU64,
+    specs: SpecWatch,
+    /// What stands in the way of seeing arriving files at once.
+    arrivals: watch::Receiver<Vec<String>>,
+}
+
+impl Desk {
+    pub(super) fn new(
+        events: mpsc::Sender<Event>,
+        waiting: Waiting,
+        specs: SpecWatch,
+        arrivals: watch::Receiver<Vec<String>>,
+    ) -> Self {
+        Self { events, waiting, ticket: AtomicU64::new(1), specs, arrivals }
+    }
+
+    async fn put(&self, request: Request, caller: Caller) -> Answer {
+        let reply = ReplyTo(self.ticket.fetch_add(1, Ordering::Relaxed));
+        let answer = self.waiting.enter(reply);
+        let event = Event::Request { request, caller, reply };
+        if self.events.send(event).await.is_err() {
+            self.waiting.answer(reply, stopping());
+        }
+        let mut answer = answer.await.unwrap_or_else(|_dismissed| stopping());
+        if let Ok(Reply::Status(status)) = &mut answer {
+            // What only the shell knows.
+            status.degraded.extend(self.specs.status());
+            status.degraded.extend(self.arrivals.borrow().iter().cloned());
+        }
+        answer
+    }
+}
+
+fn stopping() -> Answer {
+    Err(Rejection::new(RejectionCode::Unavailable, "the daemon is stopping; ask the next one"))
+}
+
+impl Ask for Desk {
+    fn ask(
+        &self,
+        request: Request,
+        caller: Caller,
+    ) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>> {
+        Box::pin(self.put(request, caller))
+    }
+
+    fn reload(&self) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>> {
+        Box::pin(async {
+            if self.specs.reload().await.is_err() {
+                return stopping();
+            }
+            // The reading stands in the channel before this question: its answer comes after it.
+            let caller = Caller { uid: 0, gid: 0, pid: 0 };
+            self.put(Request::Queues, caller).await.map(|_| Reply::Done)
+        })
+    }
+}

@@ -1,0 +1,125 @@
+//! The loop: take a batch of events, let the core decide, make it durable, then act.
+//!
+//! One of the four selects of the program. Both branches are cancel safe and nothing else is ever
+//! selected here; every body stands outside.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{broadcast, mpsc, watch};
+
+use super::clock::{Alarm, Clock};
+use super::desk::Waiting;
+use super::{print, systemd};
+use crate::execution::pool::ExecutorPool;
+use crate::limits;
+use crate::model::command::{Command, Effects, FileWatch};
+use crate::model::event::Event;
+use crate::model::record::LogRecord;
+use crate::model::request::StopMode;
+use crate::model::time::Timestamp;
+use crate::resource::{Committer, StoreError};
+use crate::scheduling::Engine;
+
+/// The loop and all it acts through.
+pub(super) struct EventLoop {
+    pub(super) engine: Engine,
+    pub(super) clock: Clock,
+    pub(super) alarm: Alarm,
+    pub(super) events: mpsc::Receiver<Event>,
+    pub(super) committer: Committer,
+    pub(super) pool: ExecutorPool,
+    pub(super) waiting: Waiting,
+    pub(super) feed: broadcast::Sender<Arc<LogRecord>>,
+    pub(super) files: watch::Sender<Vec<FileWatch>>,
+    pub(super) watchdog: Option<Duration>,
+}
+
+impl EventLoop {
+    /// Runs until the core lets the daemon go. Gives back what must be closed in order.
+    ///
+    /// # Errors
+    /// [`StoreError`] as soon as a commit fails: nothing of that batch has been acted on.
+    pub(super) async fn run(
+        mut self,
+    ) -> Result<(StopMode, Committer, ExecutorPool), StoreError> {
+        let first = self.engine.start(self.clock.now());
+        self.carry_out(first).await?;
+        let mut batch = Vec::new();
+        let mut is_ready = false;
+        let mut next_beat = self.watchdog.map(|_| self.clock.now());
+        loop {
+            let wake_at = earliest(self.engine.next_deadline(), next_beat);
+            let open = tokio::select! {
+                taken = self.events.recv_many(&mut batch, limits::BATCH_MAX) => taken > 0,
+                _ = self.alarm.sleep_until(wake_at) => true,
+            };
+            if !open {
+                return Ok((StopMode::Handover, self.committer, self.pool));
+            }
+            let now = self.clock.now();
+            // Cheap when nothing is due, so that a busy channel cannot starve time.
+            let mut effects = self.engine.handle(now, Event::Tick);
+            let mut has_definitions = false;
+            for event in batch.drain(..) {
+                has_definitions |= matches!(event, Event::Definitions(_));
+                effects.append(self.engine.handle(now, event));
+            }
+            if let Some(mode) = self.carry_out(effects).await? {
+                return Ok((mode, self.committer, self.pool));
+            }
+            if has_definitions && !is_ready {
+                is_ready = true;
+                systemd::ready();
+            }
+            if next_beat.is_some_and(|at| at <= now) {
+                systemd::watchdog();
+                next_beat = self.watchdog.map(|period| now.plus(period));
+            }
+        }
+    }
+
+    /// Durable first, then act. `Some`: the daemon may go.
+    async fn carry_out(&mut self, effects: Effects) -> Result<Option<StopMode>, StoreError> {
+        let Effects { mut commit, commands } = effects;
+        let records = commit.records.clone();
+        if !commit.is_empty() {
+            self.committer.commit(std::mem::take(&mut commit)).await?;
+        }
+        for record in records {
+            print::announce(&record);
+            // Nobody may listen; that is no fault.
+            drop(self.feed.send(Arc::new(record)));
+        }
+        let mut exit = None;
+        for command in commands {
+            if let Command::Exit(mode) = command {
+                exit = Some(mode);
+            } else {
+                self.perform(command);
+            }
+        }
+        Ok(exit)
+    }
+
+    /// Carries out one command; none waits, and what fails comes back as an event.
+    fn perform(&self, command: Command) {
+        match command {
+            Command::Run(dispatch) => self.pool.run(*dispatch),
+            Command::Kill { executor, of } => self.pool.kill(&executor, of),
+            Command::Acknowledge { executor, of } => self.pool.acknowledge(&executor, of),
+            Command::Reply { to, answer } => self.waiting.answer(to, *answer),
+            Command::WatchFiles(watches) => {
+                self.files.send_replace(watches);
+            }
+            Command::Exit(_) => {}
+        }
+    }
+}
+
+fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, other) => one.or(other),
+    }
+}

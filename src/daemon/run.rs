@@ -1,0 +1,226 @@
+//! Start order and stop order of the daemon.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{broadcast, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::clock::{self, Clock};
+use super::desk::{Desk, Waiting};
+use super::event_loop::EventLoop;
+use super::signals::{self, SignalError, SignalEvent};
+use super::spec_watch::{self, SpecSource, SpecWatch};
+use super::{arrivals, systemd};
+use crate::access::server::{Door, DoorArgs, DoorError};
+use crate::access::spec_dir::SpecDir;
+use crate::config::Config;
+use crate::execution::ExecutionError;
+use crate::execution::pool::{ExecutorPool, PoolArgs};
+use crate::limits;
+use crate::model::event::{Definitions, Event};
+use crate::model::request::StopMode;
+use crate::resource::{self, Opened, StoreError};
+use crate::scheduling::{Engine, Process};
+
+/// What ends the daemon otherwise than by a stop.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// The store cannot be opened or written.
+    #[error("the store failed")]
+    Store(#[from] StoreError),
+    /// The socket cannot be made.
+    #[error("the door cannot be opened")]
+    Door(#[from] DoorError),
+    /// Executors cannot be started.
+    #[error("the executors cannot be started")]
+    Execution(#[from] ExecutionError),
+    /// Signals cannot be heard.
+    #[error("signals cannot be heard")]
+    Signals(#[from] SignalError),
+    /// The system refuses what every program gets.
+    #[error("the system refused {what}")]
+    System {
+        /// What.
+        what: &'static str,
+        /// Its word.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl DaemonError {
+    /// The exit status (contract §5): 74 write error, 75 state in use, 78 damaged state or a
+    /// configuration that cannot work here.
+    #[must_use]
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::Store(StoreError::InUse { .. }) => 75,
+            Self::Store(error) if error.is_write() => 74,
+            Self::Store(_) | Self::Door(_) => 78,
+            Self::Execution(_) | Self::Signals(_) | Self::System { .. } => 70,
+        }
+    }
+}
+
+impl SpecSource for SpecDir {
+    fn scan(&mut self) -> Definitions {
+        Self::scan(self)
+    }
+
+    fn needs_rescan(&self) -> bool {
+        Self::needs_rescan(self)
+    }
+}
+
+/// Runs the daemon until it is stopped. `program` is what executors are started from.
+///
+/// # Errors
+/// [`DaemonError`]; everything acknowledged is durable all the same.
+pub fn run(config: Config, program: PathBuf) -> Result<(), DaemonError> {
+    let system = |what| move |source| DaemonError::System { what, source };
+    // Before anything that takes time: an early TERM is a stop, not a death.
+    let (signal_thread, signals) = signals::listen()?;
+    let opened = resource::open(&config.state_dir, config.durability)?;
+    let door = Door::bind(&config.socket)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(system("threads"))?;
+    let result = runtime.block_on(serve(config, program, opened, door, signals));
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    signal_thread.close();
+    result
+}
+
+async fn serve(
+    config: Config,
+    program: PathBuf,
+    opened: Opened,
+    door: Door,
+    signals: mpsc::Receiver<SignalEvent>,
+) -> Result<(), DaemonError> {
+    let system = |what| move |source| DaemonError::System { what, source };
+    let clock = Clock::new();
+    let process = Process {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        boot_id: clock::boot_id().map_err(system("the boot id"))?,
+        started_at: clock.now(),
+    };
+    let settings = Arc::clone(&config.settings);
+    let engine = Engine::load(Arc::clone(&settings), process, opened.rows, opened.tip);
+    let (events, receiver) = mpsc::channel(limits::EVENT_QUEUE);
+    let (feed, _) = broadcast::channel(limits::FEED_QUEUE);
+    let (files, watches) = watch::channel(Vec::new());
+    let (tracker, stop) = (TaskTracker::new(), CancellationToken::new());
+    let pool = ExecutorPool::start(PoolArgs {
+        settings: Arc::clone(&settings),
+        config_file: config.file.clone(),
+        state_dir: config.state_dir.clone(),
+        log_dir: config.log_dir.clone(),
+        events: events.clone(),
+        tracker: tracker.clone(),
+        stop: stop.clone(),
+        program,
+    })?;
+    let specs = spec_watch::start(
+        config.spec_dir.clone(),
+        Box::new(SpecDir::new(config.spec_dir.clone(), config.spec_context())),
+        clock.clone(),
+        events.clone(),
+        &tracker,
+        stop.clone(),
+    );
+    let arriving =
+        arrivals::start(watches, clock.clone(), events.clone(), &tracker, stop.clone());
+    tracker.spawn(heed(signals, events.clone(), specs.clone(), settings.on_stop, stop.clone()));
+    let waiting = Waiting::default();
+    let desk = Desk::new(events, waiting.clone(), specs, arriving);
+    let door_clock = clock.clone();
+    let door = tracker.spawn(door.serve(DoorArgs {
+        ask: Arc::new(desk),
+        history: opened.history,
+        feed: feed.clone(),
+        log_dir: config.log_dir.clone(),
+        now: Arc::new(move || door_clock.now()),
+        tracker: tracker.clone(),
+        stop: stop.clone(),
+    }));
+    ::tracing::info!(
+        specs = %config.spec_dir.display(),
+        state = %config.state_dir.display(),
+        socket = %config.socket.path.display(),
+        "schedd {} started.",
+        env!("CARGO_PKG_VERSION")
+    );
+    let alarm = clock.alarm().map_err(system("a timer"))?;
+    let watchdog = systemd::watchdog_period();
+    let committer = opened.committer;
+    let ended = EventLoop {
+        engine,
+        clock,
+        alarm,
+        events: receiver,
+        committer,
+        pool,
+        waiting: waiting.clone(),
+        feed,
+        files,
+        watchdog,
+    }
+    .run()
+    .await;
+    // Stop order: no more events, nobody waits, executors are let go, the last commit is closed.
+    systemd::stopping();
+    waiting.dismiss();
+    stop.cancel();
+    tracker.close();
+    let (mode, committer, pool) = ended?;
+    pool.stop().await;
+    if tokio::time::timeout(limits::STOP_WITHIN / 2, tracker.wait()).await.is_err() {
+        ::tracing::warn!("Some connections did not end in time and were cut.");
+    }
+    if let Ok(Ok(Err(error))) = tokio::time::timeout(Duration::from_millis(10), door).await {
+        ::tracing::warn!(%error, "The door had failed.");
+    }
+    committer.close().await?;
+    let word = match mode {
+        StopMode::Handover => "running tasks go on",
+        StopMode::Drain => "running tasks have ended",
+        StopMode::Cancel => "running tasks were cancelled",
+    };
+    ::tracing::info!("schedd stopped; {word}.");
+    Ok(())
+}
+
+/// Turns signals into events and reloads.
+async fn heed(
+    mut signals: mpsc::Receiver<SignalEvent>,
+    events: mpsc::Sender<Event>,
+    specs: SpecWatch,
+    on_stop: StopMode,
+    stop: CancellationToken,
+) {
+    while let Some(Some(signal)) = stop.run_until_cancelled(signals.recv()).await {
+        let event = match signal {
+            SignalEvent::Stop => Event::Stop(on_stop),
+            SignalEvent::StopNow => Event::Stop(StopMode::Handover),
+            SignalEvent::Reload => {
+                systemd::reloading();
+                // Zones may have new rules; they are read again when next asked for.
+                jiff::tz::db().reset();
+                if specs.reload().await.is_ok() {
+                    systemd::ready();
+                }
+                continue;
+            }
+        };
+        if events.send(event).await.is_err() {
+            return;
+        }
+    }
+}
