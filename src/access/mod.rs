@@ -2,6 +2,8 @@
 mod auth;
 mod events;
 mod extract;
+#[cfg(test)]
+mod fakes;
 mod logs;
 mod problem;
 mod query;
