@@ -124,3 +124,6 @@ fn lines(records: &[impl std::borrow::Borrow<LogRecord>]) -> Bytes {
     }
     Bytes::from(text)
 }
+
+#[cfg(test)]
+mod tests;

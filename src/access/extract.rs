@@ -56,7 +56,11 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
         let bytes = collect(request).await?;
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
-        serde_json::from_slice(text).map(Self).map_err(|error| body_problem(&error))
+        serde_json::from_slice(text).map(Self).map_err(|error| {
+            // A value of the wrong type may be found before the text's syntax is; syntax goes first.
+            let syntax = serde_json::from_slice::<serde::de::IgnoredAny>(text).err();
+            body_problem(&syntax.unwrap_or(error))
+        })
     }
 }
 

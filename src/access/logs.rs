@@ -313,3 +313,6 @@ fn is_move_of(record: &LogRecord, id: &InstanceId) -> bool {
         | Record::DaemonStopping => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,8 @@ mod auth;
 pub mod client;
 mod events;
 mod extract;
+#[cfg(test)]
+mod fakes;
 mod logs;
 mod problem;
 mod query;

@@ -60,7 +60,7 @@ pub(super) fn router(app: App) -> Router {
         .nest("/v1", table())
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
-        .layer(from_fn_with_state(app.clone(), auth::admit))
+        .layer(from_fn_with_state(App::clone(&app), auth::admit))
         .with_state(app)
 }
 
@@ -109,11 +109,7 @@ async fn unknown(request: Request) -> Problem {
 async fn wrong_method(request: Request) -> Problem {
     Problem::with_status(
         StatusCode::METHOD_NOT_ALLOWED,
-        format!(
-            "{} is not for {}; questions are asked with GET, orders given with POST",
-            request.method(),
-            request.uri().path()
-        ),
+        format!("{} is not for {}", request.method(), request.uri().path()),
     )
 }
 

@@ -181,7 +181,7 @@ impl Hall {
     /// Waits until all connections are closed: each gives its place back when it ends.
     async fn close(&self) {
         let all = u32::try_from(limits::CONNECTIONS_MAX).unwrap_or(u32::MAX);
-        match tokio::time::timeout(CLOSE_WITHIN * 2, self.room.acquire_many(all)).await {
+        match tokio::time::timeout(CLOSE_WITHIN * 3 / 2, self.room.acquire_many(all)).await {
             Ok(_all) => {}
             Err(_elapsed) => tracing::warn!("connections are still open at the door's end"),
         }
@@ -253,3 +253,6 @@ fn turn_away(stream: UnixStream) {
         tracing::debug!(%error, "a connection too many was closed without an answer");
     }
 }
+
+#[cfg(test)]
+mod tests;

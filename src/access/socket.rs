@@ -178,3 +178,21 @@ fn give(path: &Path, group: Option<Gid>, mode: u32) -> io::Result<()> {
     fchmodat(here, path, mode, FchmodatFlags::FollowSymlink)?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_bound_socket_is_its_owners_alone_and_takes_nobody_until_it_listens() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("s.sock");
+        let _fd = bind(&path).unwrap();
+        let mode = fs::symlink_metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let refused = UnixStream::connect(&path).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+    }
+}
