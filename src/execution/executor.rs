@@ -1,0 +1,504 @@
+//! The executor's process, `schedd executor`: takes assignments, runs them, reports, remembers
+//! results until they are acknowledged. It outlives the daemon (design, 'Executors').
+//!
+//! One thread: whatever starts, signals or reaps a process happens in one order, so no process is
+//! reaped by somebody who does not wait for it and no number is signalled after it was given away.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use nix::sys::signal::Signal;
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+use tokio::task::LocalSet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::journal::{Journal, Left};
+use super::runner::{self, Children, Hands, never_started};
+use super::session::{Identity, Orphans, Session};
+use super::signals::{Heard, Signals};
+use super::start::StartError;
+use super::wire::{Assignment, Frames, FromExecutor, PROTOCOL, ToExecutor, encode, frames};
+use super::{clock, process};
+use crate::limits;
+use crate::model::event::{AttemptRef, Finished, Hello, Load, Report};
+use crate::model::id::ExecutorId;
+
+/// Longest wait between two tries to reach the daemon.
+const RECONNECT_EVERY: Duration = Duration::from_millis(200);
+const RECONNECT_FIRST: Duration = Duration::from_millis(10);
+/// Idle and unconnected for this long, the process ends.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+/// Time in which an earlier process's tasks are ended before they are killed.
+const LOST_GRACE: Duration = Duration::from_secs(1);
+/// How long a start waits for the lock: the daemon looks at it now and then.
+const LOCK_WITHIN: Duration = Duration::from_secs(1);
+/// Reports that wait for the connection.
+const REPORT_QUEUE: usize = 256;
+
+/// What the command line gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutorArgs {
+    /// The executor's id.
+    pub id: ExecutorId,
+    /// The daemon's state directory.
+    pub state_dir: PathBuf,
+    /// Where task logs live.
+    pub log_dir: PathBuf,
+    /// The daemon's private socket.
+    pub socket: PathBuf,
+    /// Period of the heartbeat.
+    pub heartbeat: Duration,
+}
+
+/// Why an executor does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecutorError {
+    /// Another process of this id is alive.
+    #[error("executor {id} runs already: {lock} is locked by another process")]
+    Running {
+        /// The id.
+        id: ExecutorId,
+        /// The lock file.
+        lock: PathBuf,
+    },
+    /// A step of the start failed.
+    #[error("cannot {step}")]
+    Start {
+        /// Which.
+        step: String,
+        /// The system's word.
+        #[source]
+        source: io::Error,
+    },
+}
+
+fn failed(step: impl Into<String>) -> impl FnOnce(io::Error) -> ExecutorError {
+    move |source| ExecutorError::Start { step: step.into(), source }
+}
+
+/// Runs an executor until it is idle and no daemon has been there for a minute. Blocks.
+///
+/// # Errors
+/// [`ExecutorError`]: it could not begin.
+pub fn run(args: ExecutorArgs) -> Result<(), ExecutorError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed("start the runtime"))?;
+    LocalSet::new().block_on(&runtime, async move {
+        let places = Places::new(&args.state_dir, &args.id);
+        places.make()?;
+        // Held until the process ends: it says that an executor of this id is alive.
+        let lock = lock(&places.lock, &args.id).await?;
+        let mut signals = Signals::install().map_err(failed("listen to signals"))?;
+        nix::sys::prctl::set_child_subreaper(true)
+            .map_err(|e| failed("become the subreaper")(e.into()))?;
+        let executor = Executor::take_over(args, &places).await?;
+        let hands = Rc::clone(&executor.hands);
+        tokio::select! {
+            () = executor.serve() => {}
+            error = reap(&mut signals, &hands) => return Err(failed("hear signals")(error)),
+        }
+        drop(lock);
+        Ok(())
+    })
+}
+
+/// Reaps for ever.
+async fn reap(signals: &mut Signals, hands: &Hands) -> io::Error {
+    loop {
+        match signals.next().await {
+            Ok(Heard::ChildEnded) => hands.children.reap(),
+            Ok(Heard::AskedToEnd) => {
+                tracing::info!("asked to end by a signal; an executor ends by itself when idle");
+            }
+            Err(error) => return error,
+        }
+    }
+}
+
+/// The files of one executor.
+struct Places {
+    lock: PathBuf,
+    own: PathBuf,
+}
+
+impl Places {
+    fn new(state_dir: &Path, id: &ExecutorId) -> Self {
+        let executors = state_dir.join("executors");
+        Self { lock: lock_path(state_dir, id), own: executors.join(id.as_str()) }
+    }
+
+    /// Directories that a task of another user must pass on the way to its result file may be
+    /// passed, not listed.
+    fn make(&self) -> Result<(), ExecutorError> {
+        for dir in [self.own.clone(), self.own.join("results")] {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o711)
+                .create(&dir)
+                .map_err(failed(format!("make the directory {}", dir.display())))?;
+        }
+        Ok(())
+    }
+}
+
+/// The file whose lock says that an executor of this id is alive.
+pub(super) fn lock_path(state_dir: &Path, id: &ExecutorId) -> PathBuf {
+    state_dir.join("executors").join(format!("{id}.lock"))
+}
+
+async fn lock(path: &Path, id: &ExecutorId) -> Result<File, ExecutorError> {
+    let opening = failed(format!("open the lock {}", path.display()));
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+        .map_err(opening)?;
+    let give_up = clock::monotonic() + LOCK_WITHIN;
+    loop {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(fs::TryLockError::WouldBlock) if clock::monotonic() < give_up => {
+                tokio::time::sleep(RECONNECT_FIRST).await;
+            }
+            Err(fs::TryLockError::WouldBlock) => {
+                return Err(ExecutorError::Running { id: id.clone(), lock: path.to_owned() });
+            }
+            Err(fs::TryLockError::Error(error)) => {
+                return Err(failed(format!("lock {}", path.display()))(error));
+            }
+        }
+    }
+    file.set_len(0)
+        .and_then(|()| writeln!(file, "{}", std::process::id()))
+        .map_err(failed(format!("write {}", path.display())))?;
+    Ok(file)
+}
+
+/// The number of this process among those of its id: one more than the last. A damaged file must
+/// not make it fall back, so the clock takes its place.
+fn incarnation(path: &Path) -> io::Result<u64> {
+    let next = match fs::read_to_string(path) {
+        Ok(text) => text.trim().parse::<u64>().ok().and_then(|n| n.checked_add(1)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(1),
+        Err(_) => None,
+    };
+    let next = next.unwrap_or_else(|| u64::try_from(clock::now().as_millis()).unwrap_or(1));
+    let new = path.with_extension("new");
+    let mut file = File::create(&new)?;
+    writeln!(file, "{next}")?;
+    file.sync_all()?;
+    fs::rename(&new, path)?;
+    Ok(next)
+}
+
+/// One attempt that is not forgotten yet.
+struct Slot {
+    kill: CancellationToken,
+    finished: Option<Box<Finished>>,
+}
+
+struct Executor {
+    args: ExecutorArgs,
+    incarnation: u64,
+    hands: Rc<Hands>,
+    slots: BTreeMap<AttemptRef, Slot>,
+    lost: BTreeSet<AttemptRef>,
+    runners: TaskTracker,
+    tell: mpsc::Sender<Report>,
+    told: mpsc::Receiver<Report>,
+}
+
+impl Executor {
+    /// Begins where an earlier process of this id stopped: what still runs of its attempts is
+    /// ended, and what it knew is kept until it is acknowledged.
+    async fn take_over(args: ExecutorArgs, places: &Places) -> Result<Self, ExecutorError> {
+        let number = places.own.join("incarnation");
+        let incarnation =
+            incarnation(&number).map_err(failed(format!("write {}", number.display())))?;
+        let dir = places.own.join("attempts");
+        let reading = format!("read the journal {}", dir.display());
+        let journal = Journal::open(dir).map_err(failed(reading.clone()))?;
+        let left = journal.left().map_err(failed(reading))?;
+        let hands =
+            Rc::new(Hands { children: Children::default(), journal, boot_id: clock::boot_id() });
+        end_left(&left, &hands.boot_id).await;
+        let (tell, told) = mpsc::channel(REPORT_QUEUE);
+        let mut slots = BTreeMap::new();
+        let mut lost = BTreeSet::new();
+        for one in left {
+            match one.finished {
+                Some(finished) => {
+                    let slot = Slot { kill: CancellationToken::new(), finished: Some(finished) };
+                    slots.insert(one.of, slot);
+                }
+                None => {
+                    lost.insert(one.of);
+                }
+            }
+        }
+        tracing::info!(
+            executor = %args.id, incarnation, lost = lost.len(), kept = slots.len(), "begins"
+        );
+        let runners = TaskTracker::new();
+        Ok(Self { args, incarnation, hands, slots, lost, runners, tell, told })
+    }
+
+    /// Serves one daemon after the other; returns when idle and unconnected for long enough.
+    async fn serve(mut self) {
+        let mut since = clock::monotonic();
+        let mut pause = RECONNECT_FIRST;
+        loop {
+            if let Ok(stream) = UnixStream::connect(&self.args.socket).await {
+                if let Err(error) = self.converse(stream).await {
+                    tracing::info!(%error, "the connection to the daemon ended");
+                }
+                since = clock::monotonic();
+                pause = RECONNECT_FIRST;
+            }
+            // Nobody is told meanwhile; the next Hello says it all.
+            let waiting = async {
+                loop {
+                    let report = self.told.recv().await;
+                    note(&mut self.slots, report.as_ref());
+                }
+            };
+            drop(tokio::time::timeout(pause, waiting).await);
+            pause = (pause * 2).min(RECONNECT_EVERY);
+            if !self.is_idle() {
+                since = clock::monotonic();
+            } else if clock::monotonic().saturating_sub(since) >= IDLE_MAX {
+                tracing::info!("ends: idle, and no daemon is there");
+                return;
+            }
+        }
+    }
+
+    /// Lost attempts hold nobody: they are in the journal for the next process of this id.
+    fn is_idle(&self) -> bool {
+        self.slots.is_empty() && self.runners.is_empty()
+    }
+
+    /// Speaks on one connection until it breaks.
+    async fn converse(&mut self, stream: UnixStream) -> Result<(), String> {
+        let peer = stream.peer_cred().map_err(|e| e.to_string())?.uid();
+        if peer != 0 && peer != nix::unistd::geteuid().as_raw() {
+            return Err(format!("the socket belongs to user {peer}"));
+        }
+        let mut line = frames(stream);
+        self.hello(&mut line).await?;
+        let mut heartbeat = tokio::time::interval(self.args.heartbeat);
+        heartbeat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        enum Next {
+            Frame(Option<io::Result<tokio_util::bytes::BytesMut>>),
+            Report(Option<Report>),
+            Heartbeat,
+        }
+        loop {
+            let next = tokio::select! {
+                frame = line.next() => Next::Frame(frame),
+                report = self.told.recv() => Next::Report(report),
+                _ = heartbeat.tick() => Next::Heartbeat,
+            };
+            match next {
+                Next::Frame(None) => return Err("closed by the daemon".to_owned()),
+                Next::Frame(Some(frame)) => {
+                    let bytes = frame.map_err(|e| e.to_string())?;
+                    if let Some(refusal) = self.obey(&bytes) {
+                        send(&mut line, Report::Finished(refusal)).await?;
+                    }
+                }
+                Next::Report(report) => {
+                    note(&mut self.slots, report.as_ref());
+                    if let Some(report) = report {
+                        send(&mut line, report).await?;
+                    }
+                }
+                Next::Heartbeat => send(&mut line, Report::Heartbeat(self.load())).await?,
+            }
+        }
+    }
+
+    /// Says who this is and what it has. Results that would make the frame too large are named as
+    /// running, so that nobody takes them for never accepted, and follow one by one.
+    async fn hello(&self, line: &mut Frames) -> Result<(), String> {
+        let mut budget = limits::FRAME_BYTES_MAX / 2;
+        let mut running = Vec::new();
+        let mut finished = Vec::new();
+        let mut later = Vec::new();
+        for (of, slot) in &self.slots {
+            let Some(end) = &slot.finished else {
+                running.push(of.clone());
+                continue;
+            };
+            let bytes = serde_json::to_vec(end).map_or(usize::MAX, |b| b.len());
+            match budget.checked_sub(bytes) {
+                Some(left) => {
+                    budget = left;
+                    finished.push(Finished::clone(end));
+                }
+                None => {
+                    running.push(of.clone());
+                    later.push(end.clone());
+                }
+            }
+        }
+        let hello = Hello {
+            executor: self.args.id.clone(),
+            incarnation: self.incarnation,
+            pid: std::process::id(),
+            boot_id: Arc::clone(&self.hands.boot_id),
+            running,
+            lost: self.lost.iter().cloned().collect(),
+            finished,
+        };
+        let frame = FromExecutor::Hello { protocol: PROTOCOL, hello: Box::new(hello) };
+        line.send(encode(&frame)?).await.map_err(|e| e.to_string())?;
+        for end in later {
+            send(line, Report::Finished(end)).await?;
+        }
+        Ok(())
+    }
+
+    /// Carries out one frame; what is refused has its end at once.
+    fn obey(&mut self, bytes: &[u8]) -> Option<Box<Finished>> {
+        match serde_json::from_slice(bytes) {
+            Ok(ToExecutor::Welcome { protocol }) => {
+                tracing::info!(protocol, "welcomed by the daemon");
+                None
+            }
+            Ok(ToExecutor::Run(assignment)) => self.accept(*assignment),
+            Ok(ToExecutor::Kill { of }) => {
+                match self.slots.get(&of) {
+                    // One that has ended keeps its result.
+                    Some(slot) => slot.kill.cancel(),
+                    None => tracing::debug!(instance = %of.instance_id, "nothing to kill"),
+                }
+                None
+            }
+            Ok(ToExecutor::Acknowledge { of }) => {
+                let ended = self.slots.get(&of).is_some_and(|s| s.finished.is_some());
+                if ended || self.lost.contains(&of) {
+                    self.slots.remove(&of);
+                    self.lost.remove(&of);
+                    self.forget(&of);
+                }
+                None
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a frame of the daemon is not understood");
+                None
+            }
+        }
+    }
+
+    fn accept(&mut self, assignment: Assignment) -> Option<Box<Finished>> {
+        let of = assignment.of.clone();
+        if self.slots.contains_key(&of) {
+            tracing::debug!(instance = %of.instance_id, "an assignment came twice");
+            return None;
+        }
+        let same = |other: &AttemptRef| other.instance_id == of.instance_id;
+        if let Some((old, _)) =
+            self.slots.iter().find(|(old, slot)| same(old) && slot.finished.is_none())
+        {
+            let message =
+                format!("attempt {} of this instance still runs on {}", old.attempt, self.args.id);
+            tracing::warn!(instance = %of.instance_id, "refused: {message}");
+            let error = StartError { message, transient: true };
+            return Some(Box::new(never_started(&of, error, false)));
+        }
+        // A new dispatch says that the core knows of the loss of the earlier one.
+        let known: Vec<AttemptRef> = self.lost.iter().filter(|l| same(l)).cloned().collect();
+        for old in known {
+            self.lost.remove(&old);
+            self.forget(&old);
+        }
+        let kill = CancellationToken::new();
+        self.slots.insert(of, Slot { kill: kill.clone(), finished: None });
+        let hands = Rc::clone(&self.hands);
+        self.runners.spawn_local(runner::run(hands, assignment, kill, self.tell.clone()));
+        None
+    }
+
+    fn forget(&self, of: &AttemptRef) {
+        if let Err(error) = self.hands.journal.forget(of) {
+            tracing::warn!(instance = %of.instance_id, %error, "cannot forget an attempt");
+        }
+    }
+
+    fn load(&self) -> Load {
+        let running = self.slots.values().filter(|s| s.finished.is_none()).count();
+        let average = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        Load {
+            running: u32::try_from(running).unwrap_or(u32::MAX),
+            load1: average.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0.0),
+        }
+    }
+}
+
+fn note(slots: &mut BTreeMap<AttemptRef, Slot>, report: Option<&Report>) {
+    if let Some(Report::Finished(end)) = report
+        && let Some(slot) = slots.get_mut(&end.of)
+    {
+        slot.finished = Some(end.clone());
+    }
+}
+
+async fn send(line: &mut Frames, report: Report) -> Result<(), String> {
+    let bytes = encode(&FromExecutor::Report { report })?;
+    line.send(bytes).await.map_err(|e| e.to_string())
+}
+
+/// Ends what still runs of an earlier process's attempts: TERM, a second, KILL.
+async fn end_left(left: &[Left], boot_id: &Arc<str>) {
+    let sessions: Vec<Session> = left
+        .iter()
+        .filter(|one| one.boot_id.as_ref() == Some(boot_id) || one.boot_id.is_none())
+        .map(|one| {
+            // Without a line about its start there may be a process all the same.
+            let leader = one.leader.unwrap_or(Identity::UNKNOWN);
+            Session::new(leader, &one.of, Orphans::Anywhere)
+        })
+        .collect();
+    let signal =
+        |signal: Signal| sessions.iter().map(|s| s.signal(&BTreeSet::new(), signal)).sum::<usize>();
+    if sessions.is_empty() || signal(Signal::SIGTERM) == 0 {
+        return;
+    }
+    let grace_ends = clock::monotonic() + LOST_GRACE;
+    let give_up = grace_ends + LOST_GRACE;
+    loop {
+        tokio::time::sleep(RECONNECT_FIRST).await;
+        // Orphans of the earlier process that came to this one.
+        while process::reap().is_some() {}
+        let now = clock::monotonic();
+        let left = if now >= grace_ends {
+            signal(Signal::SIGKILL)
+        } else {
+            sessions.iter().map(|s| s.members(&BTreeSet::new()).len()).sum()
+        };
+        if left == 0 {
+            return;
+        }
+        if now >= give_up {
+            tracing::warn!(left, "processes of lost attempts hang in the kernel");
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,234 @@
+//! The executor's memory of its attempts: one small file each, in `executors/<id>/attempts`.
+//!
+//! A line is added at each step (accepted, started, finished) and the file removed once the end
+//! is acknowledged. Nothing is synced: the file outlives the process, which is what it is for,
+//! and of another boot of the machine it says that the attempt is lost (design, 'Executors').
+//! A damaged or half-written line counts as not written.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::session::Identity;
+use crate::model::event::{AttemptRef, Finished};
+use crate::model::id::{InstanceId, Lease};
+
+/// Where the files are.
+#[derive(Debug)]
+pub(super) struct Journal {
+    dir: PathBuf,
+}
+
+/// One attempt's file, open to be added to.
+#[derive(Debug)]
+pub(super) struct Entry {
+    file: File,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "step")]
+enum Line {
+    Accepted { boot_id: Arc<str> },
+    Started { leader: Identity },
+    Finished { end: Box<Finished> },
+}
+
+/// What an earlier process left.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Left {
+    /// Which dispatch.
+    pub(super) of: AttemptRef,
+    /// The boot in which it was accepted; `None`: the line is damaged.
+    pub(super) boot_id: Option<Arc<str>>,
+    /// Its process, if one came to be.
+    pub(super) leader: Option<Identity>,
+    /// Its end, if that was seen.
+    pub(super) finished: Option<Box<Finished>>,
+}
+
+impl Journal {
+    /// Opens the directory, made if need be.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(super) fn open(dir: PathBuf) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        Ok(Self { dir })
+    }
+
+    /// Notes that an attempt was accepted.
+    ///
+    /// # Errors
+    /// The system's; the attempt must not be started then.
+    pub(super) fn accept(&self, of: &AttemptRef, boot_id: &Arc<str>) -> io::Result<Entry> {
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(self.path(of)?)?;
+        let mut entry = Entry { file };
+        entry.write(&Line::Accepted { boot_id: Arc::clone(boot_id) })?;
+        Ok(entry)
+    }
+
+    /// Forgets an attempt; one that is not there is forgotten already.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(super) fn forget(&self, of: &AttemptRef) -> io::Result<()> {
+        match fs::remove_file(self.path(of)?) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// All that an earlier process left; files that name no attempt are not looked at.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub(super) fn left(&self) -> io::Result<Vec<Left>> {
+        let mut all = Vec::new();
+        for entry in fs::read_dir(&self.dir)? {
+            let entry = entry?;
+            let Some(of) = entry.file_name().to_str().and_then(named) else { continue };
+            // What cannot be read was accepted, and that is what its name says.
+            all.push(read(of, &fs::read(entry.path()).unwrap_or_default()));
+        }
+        all.sort_by(|a, b| a.of.cmp(&b.of));
+        Ok(all)
+    }
+
+    fn path(&self, of: &AttemptRef) -> io::Result<PathBuf> {
+        let id = of.instance_id.as_str();
+        if id.is_empty() || !id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b)) {
+            return Err(io::Error::other(format!("{id:?} is no instance id")));
+        }
+        Ok(self.dir.join(format!("{id}.{}.{}", of.attempt, of.lease.0)))
+    }
+}
+
+impl Entry {
+    /// Notes the process.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(super) fn started(&mut self, leader: Identity) -> io::Result<()> {
+        self.write(&Line::Started { leader })
+    }
+
+    /// Notes the end.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(super) fn finished(&mut self, end: &Finished) -> io::Result<()> {
+        self.write(&Line::Finished { end: Box::new(end.clone()) })
+    }
+
+    fn write(&mut self, line: &Line) -> io::Result<()> {
+        // The newline comes first too: a line that was cut off by a full disk spoils no other.
+        let mut bytes = vec![b'\n'];
+        serde_json::to_writer(&mut bytes, line)?;
+        bytes.push(b'\n');
+        self.file.write_all(&bytes)
+    }
+}
+
+fn named(file: &str) -> Option<AttemptRef> {
+    let mut parts = file.split('.');
+    let (id, attempt, lease) = (parts.next()?, parts.next()?, parts.next()?);
+    Some(AttemptRef {
+        instance_id: InstanceId::from_text(id),
+        attempt: attempt.parse().ok()?,
+        lease: Lease(lease.parse().ok()?),
+    })
+    .filter(|_| parts.next().is_none())
+}
+
+fn read(of: AttemptRef, bytes: &[u8]) -> Left {
+    let mut left = Left { of, boot_id: None, leader: None, finished: None };
+    for line in bytes.split(|b| *b == b'\n') {
+        match serde_json::from_slice(line) {
+            Ok(Line::Accepted { boot_id }) => left.boot_id = Some(boot_id),
+            Ok(Line::Started { leader }) => left.leader = Some(leader),
+            Ok(Line::Finished { end }) if end.of == left.of => left.finished = Some(end),
+            Ok(Line::Finished { .. }) | Err(_) => {}
+        }
+    }
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::event::{Outcome, TaskResult};
+    use crate::model::time::Timestamp;
+
+    fn of(lease: u64) -> AttemptRef {
+        AttemptRef { instance_id: InstanceId::from_text("0abc"), attempt: 1, lease: Lease(lease) }
+    }
+
+    fn end(of: AttemptRef) -> Finished {
+        Finished {
+            of,
+            started_at: None,
+            finished_at: Timestamp::from_millis(5),
+            outcome: Outcome::Exited { code: 3 },
+            result: TaskResult::default(),
+            killed: false,
+            user_ms: None,
+            system_ms: None,
+            max_rss_bytes: None,
+            output_bytes: None,
+        }
+    }
+
+    #[test]
+    fn each_step_is_found_again_until_it_is_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::open(dir.path().join("attempts")).unwrap();
+        let boot: Arc<str> = "b".into();
+        let leader = Identity { pid: 9, start_ticks: 8 };
+        let mut entry = journal.accept(&of(1), &boot).unwrap();
+        let accepted = Left { of: of(1), boot_id: Some(boot), leader: None, finished: None };
+        assert_eq!(journal.left().unwrap(), [accepted.clone()]);
+        entry.started(leader).unwrap();
+        let started = Left { leader: Some(leader), ..accepted };
+        assert_eq!(journal.left().unwrap(), [started.clone()]);
+        entry.finished(&end(of(1))).unwrap();
+        let finished = Left { finished: Some(Box::new(end(of(1)))), ..started };
+        assert_eq!(journal.left().unwrap(), [finished]);
+        journal.forget(&of(1)).unwrap();
+        journal.forget(&of(1)).unwrap();
+        assert_eq!(journal.left().unwrap(), []);
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_accepted_attempt_and_a_cut_line_was_not_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::open(dir.path().to_owned()).unwrap();
+        fs::write(dir.path().join("0abc.1.1"), b"\0\0\xff{").unwrap();
+        fs::write(dir.path().join("notes.txt"), b"x").unwrap();
+        drop(journal.accept(&of(2), &"b".into()).unwrap());
+        let path = dir.path().join("0abc.1.2");
+        let mut bytes = fs::read(&path).unwrap();
+        bytes.extend_from_slice(b"\n{\"step\":\"started\",\"leader\":{\"pid\":1");
+        fs::write(&path, bytes).unwrap();
+        let left = journal.left().unwrap();
+        let seen: Vec<_> = left.iter().map(|l| (l.of.lease.0, l.boot_id.is_some())).collect();
+        assert_eq!(seen, [(1, false), (2, true)]);
+        assert!(left.iter().all(|l| l.leader.is_none() && l.finished.is_none()));
+    }
+
+    #[test]
+    fn an_id_that_leaves_the_directory_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::open(dir.path().to_owned()).unwrap();
+        let of = AttemptRef { instance_id: InstanceId::from_text("../x"), ..of(1) };
+        assert!(journal.accept(&of, &"b".into()).is_err());
+    }
+}

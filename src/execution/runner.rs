@@ -1,0 +1,315 @@
+//! One attempt as a straight line: accept, start, watch, end, report.
+//!
+//! It decides nothing (requirement F3): how the end counts is the core's business. What runs of
+//! an attempt is ended as a whole: the leader's session, and whoever left it.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::journal::{Entry, Journal};
+use super::process::{self, End, Reaped};
+use super::session::{self, Identity, Orphans, Session};
+use super::start::{self, Leader, StartError};
+use super::wire::Assignment;
+use super::{clock, output, result_file};
+use crate::model::event::{AttemptRef, Finished, Outcome, Report, Started, TaskResult};
+use crate::model::time::Timestamp;
+
+/// Between looks at what is left of a session; grows to the second.
+const LOOK_FIRST: Duration = Duration::from_millis(5);
+const LOOK_LAST: Duration = Duration::from_millis(200);
+/// After KILL; what is still there then hangs in the kernel and is not waited for.
+const GONE_WITHIN: Duration = Duration::from_secs(5);
+
+/// What all attempts of this executor share.
+pub(super) struct Hands {
+    /// Its children.
+    pub(super) children: Children,
+    /// Its memory.
+    pub(super) journal: Journal,
+    /// The machine's boot.
+    pub(super) boot_id: Arc<str>,
+}
+
+/// The leaders that run, and who waits for each.
+#[derive(Default)]
+pub(super) struct Children {
+    leaders: RefCell<BTreeMap<u32, oneshot::Sender<Reaped>>>,
+    changed: Notify,
+}
+
+impl Children {
+    /// Takes every ended child and wakes whoever waits for it; orphans are simply taken.
+    pub(super) fn reap(&self) {
+        let mut any = false;
+        while let Some(reaped) = process::reap() {
+            any = true;
+            if let Some(waiting) = self.leaders.borrow_mut().remove(&reaped.pid) {
+                // A runner that is gone waits for nothing.
+                waiting.send(reaped).ok();
+            }
+        }
+        if any {
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Must be called before anything else can reap: without an await after the start.
+    fn watch(&self, pid: u32) -> oneshot::Receiver<Reaped> {
+        let (tell, told) = oneshot::channel();
+        self.leaders.borrow_mut().insert(pid, tell);
+        told
+    }
+
+    fn leaders(&self) -> BTreeSet<u32> {
+        self.leaders.borrow().keys().copied().collect()
+    }
+}
+
+/// Why an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    Itself,
+    Killed,
+    TimedOut,
+}
+
+/// Runs one attempt to its end. Reports Started and then Finished to `reports`; what it leaves
+/// behind is ended after that.
+pub(super) async fn run(
+    hands: Rc<Hands>,
+    assignment: Assignment,
+    kill: CancellationToken,
+    reports: mpsc::Sender<Report>,
+) {
+    let (mut entry, leader) = match begin(&hands, &assignment, &kill) {
+        Ok(begun) => begun,
+        Err(finished) => return report(&reports, Report::Finished(finished)).await,
+    };
+    let exit = hands.children.watch(leader.identity.pid);
+    let started_at = clock::now();
+    if let Err(error) = entry.started(leader.identity) {
+        tracing::warn!(instance = %assignment.of.instance_id, %error, "cannot journal a start");
+    }
+    let session = Session::new(leader.identity, &assignment.of, Orphans::Ours);
+    let watch = Watch { hands: &hands, assignment: &assignment, session: &session };
+    let started = Started { of: assignment.of.clone(), pid: leader.identity.pid, at: started_at };
+    let bounded = async {
+        output::bound(&leader.log, &assignment.log_path, assignment.log_bytes_max).await;
+        std::future::pending().await
+    };
+    let ended = async {
+        tokio::select! {
+            ended = watch.to_the_end(leader.identity, exit, &kill) => ended,
+            never = bounded => never,
+        }
+    };
+    // Together, so that a daemon that does not read holds up no deadline.
+    let ((), (reaped, cause)) = tokio::join!(report(&reports, Report::Started(started)), ended);
+    let finished = Box::new(finish(&assignment, &leader, reaped, cause, started_at));
+    if let Err(error) = entry.finished(&finished) {
+        tracing::warn!(instance = %assignment.of.instance_id, %error, "cannot journal an end");
+    }
+    report(&reports, Report::Finished(finished)).await;
+    if watch.any_left() {
+        watch.signal(Signal::SIGTERM);
+        watch.until_gone(clock::since_boot() + assignment.kill_grace).await;
+        output::cut(&leader.log, &assignment.log_path, assignment.log_bytes_max);
+    }
+}
+
+async fn report(reports: &mpsc::Sender<Report>, report: Report) {
+    if reports.send(report).await.is_err() {
+        tracing::debug!("an executor that ends takes no more reports");
+    }
+}
+
+/// Accepts and starts; an attempt that never ran has its end at once.
+fn begin(
+    hands: &Hands,
+    assignment: &Assignment,
+    kill: &CancellationToken,
+) -> Result<(Entry, Leader), Box<Finished>> {
+    let of = &assignment.of;
+    let mut entry = hands.journal.accept(of, &hands.boot_id).map_err(|error| {
+        let message = format!("cannot journal the attempt: {error}");
+        Box::new(never_started(of, StartError { message, transient: false }, false))
+    })?;
+    let failed = if kill.is_cancelled() {
+        let message = "cancelled before it was started".to_owned();
+        never_started(of, StartError { message, transient: false }, true)
+    } else {
+        match start::start(assignment) {
+            Ok(leader) => return Ok((entry, leader)),
+            Err(error) => never_started(of, error, false),
+        }
+    };
+    if let Err(error) = entry.finished(&failed) {
+        tracing::warn!(instance = %of.instance_id, %error, "cannot journal an end");
+    }
+    Err(Box::new(failed))
+}
+
+/// The end of an attempt of which no process came to be.
+pub(super) fn never_started(of: &AttemptRef, error: StartError, killed: bool) -> Finished {
+    Finished {
+        of: of.clone(),
+        started_at: None,
+        finished_at: clock::now(),
+        outcome: Outcome::SpawnFailed { message: error.message, transient: error.transient },
+        result: TaskResult::default(),
+        killed,
+        user_ms: None,
+        system_ms: None,
+        max_rss_bytes: None,
+        output_bytes: None,
+    }
+}
+
+fn finish(
+    assignment: &Assignment,
+    leader: &Leader,
+    reaped: Reaped,
+    cause: Cause,
+    started_at: Timestamp,
+) -> Finished {
+    output::cut(&leader.log, &assignment.log_path, assignment.log_bytes_max);
+    let millis = |time: Duration| u64::try_from(time.as_millis()).ok();
+    Finished {
+        of: assignment.of.clone(),
+        started_at: Some(started_at),
+        finished_at: clock::now().max(started_at),
+        outcome: match (cause, reaped.end) {
+            (Cause::TimedOut, _) => Outcome::TimedOut,
+            (Cause::Itself | Cause::Killed, End::Exited(code)) => Outcome::Exited { code },
+            (Cause::Itself | Cause::Killed, End::Signalled(signal)) => {
+                Outcome::Signalled { signal, name: signal_name(signal) }
+            }
+        },
+        result: result_file::take(&assignment.result_path, assignment.user.is_some()),
+        killed: cause == Cause::Killed,
+        user_ms: millis(reaped.user),
+        system_ms: millis(reaped.system),
+        max_rss_bytes: Some(reaped.max_rss_bytes),
+        output_bytes: leader.log.metadata().ok().map(|m| m.len().saturating_sub(leader.log_from)),
+    }
+}
+
+/// `SEGV` for 11; real-time signals have a number only.
+fn signal_name(number: i32) -> String {
+    match Signal::try_from(number) {
+        Ok(signal) => signal.as_str().trim_start_matches("SIG").to_owned(),
+        Err(_) => number.to_string(),
+    }
+}
+
+struct Watch<'a> {
+    hands: &'a Hands,
+    assignment: &'a Assignment,
+    session: &'a Session,
+}
+
+impl Watch<'_> {
+    /// Waits for the leader's own end, the deadline or the order to kill, whichever is first; in
+    /// the latter cases until all of it is gone.
+    async fn to_the_end(
+        &self,
+        leader: Identity,
+        mut exit: oneshot::Receiver<Reaped>,
+        kill: &CancellationToken,
+    ) -> (Reaped, Cause) {
+        let deadline = self.assignment.timeout.map(|t| clock::since_boot().saturating_add(t));
+        let timed_out = async {
+            match deadline {
+                Some(at) => clock::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        let cause = tokio::select! {
+            biased;
+            reaped = &mut exit => return (taken(reaped, leader), Cause::Itself),
+            () = kill.cancelled() => Cause::Killed,
+            () = timed_out => Cause::TimedOut,
+        };
+        // It may have ended without our having been told yet: then its result stands.
+        self.hands.children.reap();
+        if let Ok(reaped) = exit.try_recv() {
+            return (reaped, Cause::Itself);
+        }
+        process::signal_group(leader, Signal::SIGTERM);
+        process::signal_group(leader, Signal::SIGCONT);
+        self.signal(Signal::SIGTERM);
+        let grace_ends = clock::since_boot().saturating_add(self.assignment.kill_grace);
+        let reaped = tokio::select! {
+            biased;
+            reaped = &mut exit => taken(reaped, leader),
+            () = clock::sleep_until(grace_ends) => {
+                process::signal_group(leader, Signal::SIGKILL);
+                self.signal(Signal::SIGKILL);
+                taken(exit.await, leader)
+            }
+        };
+        self.until_gone(grace_ends).await;
+        (reaped, cause)
+    }
+
+    /// Once the leader is reaped: waits until nothing of the session is left, and kills what is
+    /// there at `grace_ends`.
+    async fn until_gone(&self, grace_ends: Duration) {
+        let mut pause = LOOK_FIRST;
+        loop {
+            self.hands.children.reap();
+            let now = clock::since_boot();
+            if now >= grace_ends {
+                self.signal(Signal::SIGKILL);
+                self.hands.children.reap();
+            }
+            if !self.any_left() {
+                return;
+            }
+            if now >= grace_ends.saturating_add(GONE_WITHIN) {
+                tracing::warn!(
+                    instance = %self.assignment.of.instance_id,
+                    "processes of an ended attempt hang in the kernel"
+                );
+                return;
+            }
+            // An end that is told to somebody else's parent is seen at the next look.
+            let told = self.hands.children.changed.notified();
+            drop(tokio::time::timeout(pause, told).await);
+            pause = (pause * 2).min(LOOK_LAST);
+        }
+    }
+
+    /// Whether anything of the session runs; asked once its leader is reaped. As long as this
+    /// process has no stray children at all, there is nothing to look for.
+    fn any_left(&self) -> bool {
+        let leaders = self.hands.children.leaders();
+        session::strays(&leaders) != Some(false) && !self.session.members(&leaders).is_empty()
+    }
+
+    fn signal(&self, signal: Signal) {
+        self.session.signal(&self.hands.children.leaders(), signal);
+    }
+}
+
+/// Whoever drops the sender has not seen the end; the leader is ours, so that does not happen.
+fn taken(told: Result<Reaped, oneshot::error::RecvError>, leader: Identity) -> Reaped {
+    told.unwrap_or(Reaped {
+        pid: leader.pid,
+        end: End::Signalled(Signal::SIGKILL as i32),
+        user: Duration::ZERO,
+        system: Duration::ZERO,
+        max_rss_bytes: 0,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,318 @@
+//! From an assignment to a process: user, directories, log, start; and words for what failed.
+//!
+//! Start failures are told apart by step, object and system error (known fault B080): the kernel
+//! says "No such file or directory" of a program, a directory and an interpreter alike.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::sys::resource::Resource;
+use nix::sys::stat::Mode;
+use nix::unistd::{Gid, Group, Uid, User, chown, getegid, geteuid, getgrouplist};
+
+use super::process::{self, Ids, Plan, SpawnError, Step};
+use super::session::{self, Identity};
+use super::wire::Assignment;
+use crate::model::spec::Limits;
+
+/// Variables every user's task finds, unless the spec sets them (contract §3).
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+const ROOT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const UMASK: u32 = 0o022;
+
+/// A leader that was started.
+#[derive(Debug)]
+pub(super) struct Leader {
+    /// Which process.
+    pub(super) identity: Identity,
+    /// Its output, to measure and to bound.
+    pub(super) log: File,
+    /// Bytes that were in the log before.
+    pub(super) log_from: u64,
+}
+
+/// A start that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct StartError {
+    /// Step, object and system error.
+    pub(super) message: String,
+    /// For want of resources.
+    pub(super) transient: bool,
+}
+
+impl StartError {
+    fn io(what: String, error: &io::Error) -> Self {
+        Self { message: format!("{what}: {error}"), transient: is_transient(error) }
+    }
+
+    fn plain(message: String) -> Self {
+        Self { message, transient: false }
+    }
+}
+
+fn is_transient(error: &io::Error) -> bool {
+    use libc::{EAGAIN, EMFILE, ENFILE, ENOMEM};
+    matches!(error.raw_os_error(), Some(EAGAIN | ENOMEM | EMFILE | ENFILE))
+}
+
+/// Who a task runs as.
+struct Account {
+    name: String,
+    home: String,
+    uid: Uid,
+    ids: Option<Ids>,
+}
+
+/// Starts an assignment's leader.
+///
+/// # Errors
+/// [`StartError`]; nothing runs then.
+pub(super) fn start(assignment: &Assignment) -> Result<Leader, StartError> {
+    let account = account(assignment.user.as_deref(), assignment.group.as_deref())?;
+    let log = open_log(&assignment.log_path)?;
+    let log_from = log.metadata().map_or(0, |m| m.len());
+    result_place(assignment, &account)?;
+    let env = environment(&assignment.env, &account);
+    let cwd = assignment.cwd.clone().unwrap_or_else(|| account.home.clone());
+    let plan = Plan {
+        programs: candidates(&assignment.program, env.get("PATH").map_or("", String::as_str))?,
+        argv: std::iter::once(&assignment.program)
+            .chain(&assignment.args)
+            .map(|a| c_string(a))
+            .collect::<Result<_, _>>()?,
+        env: env.iter().map(|(k, v)| c_string(&format!("{k}={v}"))).collect::<Result<_, _>>()?,
+        cwd: c_string(&cwd)?,
+        cwd_optional: assignment.cwd.is_none(),
+        ids: account.ids.clone(),
+        umask: Mode::from_bits_truncate(assignment.umask.unwrap_or(UMASK)),
+        nice: assignment.nice,
+        limits: limits(&assignment.limits),
+    };
+    let output =
+        log.try_clone().map_err(|e| StartError::io("cannot start a process".into(), &e))?;
+    let pid = process::spawn(plan, output).map_err(|e| explain(&e, assignment, &account, &cwd))?;
+    // The child is not reaped before the executor's loop turns, so its entry is there.
+    let identity = session::identify(pid).unwrap_or(Identity { pid, start_ticks: 0 });
+    Ok(Leader { identity, log, log_from })
+}
+
+/// Looks up who the task runs as; [`Account::ids`] is set only if that is somebody else.
+fn account(user: Option<&str>, group: Option<&str>) -> Result<Account, StartError> {
+    let lookup = |what: &str, name: &str, error: nix::errno::Errno| {
+        StartError::io(format!("cannot look up {what} {name}"), &error.into())
+    };
+    let me = geteuid();
+    let found = match user {
+        Some(name) => {
+            Some(User::from_name(name).map_err(|e| lookup("user", name, e))?.ok_or_else(|| {
+                StartError::plain(format!("user {name} is not in the user database"))
+            })?)
+        }
+        None => User::from_uid(me).ok().flatten(),
+    };
+    let asked_gid = match group {
+        Some(name) => Some(
+            Group::from_name(name)
+                .map_err(|e| lookup("group", name, e))?
+                .ok_or_else(|| {
+                    StartError::plain(format!("group {name} is not in the group database"))
+                })?
+                .gid,
+        ),
+        None => None,
+    };
+    let Some(found) = found else {
+        // An executor whose user has no entry, as in some containers.
+        let name = me.to_string();
+        let ids = asked_gid.filter(|gid| *gid != getegid()).map(|gid| Ids {
+            uid: me,
+            gid,
+            groups: vec![gid],
+        });
+        return Ok(Account { name, home: "/".to_owned(), uid: me, ids });
+    };
+    let home = found.dir.to_string_lossy().into_owned();
+    let gid = asked_gid.unwrap_or(if user.is_some() { found.gid } else { getegid() });
+    let same = found.uid == me && gid == getegid();
+    let ids = if same { None } else { Some(ids(&found, gid)?) };
+    Ok(Account { name: found.name, home, uid: found.uid, ids })
+}
+
+fn ids(user: &User, gid: Gid) -> Result<Ids, StartError> {
+    let name = c_string(&user.name)?;
+    let groups = getgrouplist(&name, gid).map_err(|errno| {
+        StartError::io(format!("cannot look up the groups of user {}", user.name), &errno.into())
+    })?;
+    Ok(Ids { uid: user.uid, gid, groups })
+}
+
+/// Opens the attempt's log to append; its directories are made. A symbolic link in the file's
+/// place is refused: the task's user could have put it there.
+fn open_log(path: &Path) -> Result<File, StartError> {
+    let open = || {
+        OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o640)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY)
+            .open(path)
+    };
+    let opened = match open() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let dir = path.parent().unwrap_or(path);
+            DirBuilder::new().recursive(true).mode(0o750).create(dir).and_then(|()| open())
+        }
+        other => other,
+    };
+    opened.map_err(|e| StartError::io(format!("cannot open the log {}", path.display()), &e))
+}
+
+/// Makes the place of the result file where it is not simply the executor's own: a directory that
+/// belongs to the task's user. What an earlier attempt of the same name left is removed.
+fn result_place(assignment: &Assignment, account: &Account) -> Result<(), StartError> {
+    let path = &assignment.result_path;
+    if let Err(error) = std::fs::remove_file(path)
+        && error.kind() != io::ErrorKind::NotFound
+        && error.kind() != io::ErrorKind::NotADirectory
+    {
+        return Err(StartError::io(format!("cannot remove {}", path.display()), &error));
+    }
+    if assignment.user.is_none() {
+        return Ok(());
+    }
+    let dir = path.parent().unwrap_or(path);
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(dir).and_then(|()| {
+        match &account.ids {
+            Some(ids) => chown(dir, Some(account.uid), Some(ids.gid)).map_err(io::Error::from),
+            None => Ok(()),
+        }
+    });
+    made.map_err(|e| StartError::io(format!("cannot make the directory {}", dir.display()), &e))
+}
+
+fn environment(given: &BTreeMap<String, String>, account: &Account) -> BTreeMap<String, String> {
+    let path = if account.uid.is_root() { ROOT_PATH } else { PATH };
+    let mut env = BTreeMap::from(
+        [
+            ("PATH", path),
+            ("HOME", &account.home),
+            ("USER", &account.name),
+            ("LOGNAME", &account.name),
+            ("SHELL", "/bin/sh"),
+            ("LANG", "C.UTF-8"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned())),
+    );
+    env.extend(given.iter().map(|(name, value)| (name.clone(), value.clone())));
+    env
+}
+
+/// The paths to try: the program as it is, or its name in each directory of `PATH`.
+fn candidates(program: &str, path: &str) -> Result<Vec<CString>, StartError> {
+    if program.is_empty() {
+        return Err(StartError::plain("cannot start a program: its name is empty".to_owned()));
+    }
+    if program.contains('/') {
+        return Ok(vec![c_string(program)?]);
+    }
+    path.split(':')
+        .filter(|dir| dir.starts_with('/'))
+        .map(|dir| c_string(&format!("{dir}/{program}")))
+        .collect()
+}
+
+fn limits(asked: &Limits) -> Vec<(Resource, u64, u64)> {
+    [
+        (Resource::RLIMIT_AS, asked.memory, 0),
+        (Resource::RLIMIT_NOFILE, asked.open_files, 0),
+        (Resource::RLIMIT_NPROC, asked.processes, 0),
+        // One second between the two bounds, so that the end is XCPU, which tells, and not KILL.
+        (Resource::RLIMIT_CPU, asked.cpu_seconds, 1),
+        (Resource::RLIMIT_FSIZE, asked.file_size, 0),
+    ]
+    .into_iter()
+    .filter_map(|(resource, value, more)| value.map(|v| (resource, v, v.saturating_add(more))))
+    .collect()
+}
+
+fn c_string(text: &str) -> Result<CString, StartError> {
+    CString::new(text).map_err(|_source| {
+        StartError::plain(format!("cannot start a program: {text:?} holds a NUL byte"))
+    })
+}
+
+/// Says which object the system's error is about.
+fn explain(
+    error: &SpawnError,
+    assignment: &Assignment,
+    account: &Account,
+    cwd: &str,
+) -> StartError {
+    let what = match error.step {
+        Step::Fork => "cannot make a process".to_owned(),
+        Step::Session => "cannot make a session".to_owned(),
+        Step::Limits => format!("cannot set the limits {}", named(&assignment.limits)),
+        Step::Nice => format!("cannot set nice {}", assignment.nice.unwrap_or(0)),
+        Step::User => match &assignment.group {
+            Some(group) => format!("cannot become user {} in group {group}", account.name),
+            None => format!("cannot become user {}", account.name),
+        },
+        Step::Directory => format!("cannot change to the directory {cwd} as {}", account.name),
+        Step::Exec => return explain_exec(&error.source, &assignment.program, cwd),
+    };
+    StartError::io(what, &error.source)
+}
+
+fn named(asked: &Limits) -> String {
+    [
+        ("memory", asked.memory),
+        ("openFiles", asked.open_files),
+        ("processes", asked.processes),
+        ("cpuSeconds", asked.cpu_seconds),
+        ("fileSize", asked.file_size),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| value.map(|v| format!("{name}={v}")))
+    .collect::<Vec<_>>()
+    .join(" ")
+}
+
+fn explain_exec(error: &io::Error, program: &str, cwd: &str) -> StartError {
+    let what = format!("cannot start the program {program}");
+    let path: PathBuf = Path::new(cwd).join(program);
+    let file = program.contains('/').then(|| std::fs::metadata(&path).ok()).flatten();
+    let more = match (error.raw_os_error(), file) {
+        (Some(libc::ENOENT), None) if !program.contains('/') => "; no directory of PATH holds it",
+        (Some(libc::ENOENT), Some(_)) => {
+            let interpreter = interpreter(&path).unwrap_or_else(|| "its loader".to_owned());
+            let what = format!("{what}: it is there, but its interpreter {interpreter} is not");
+            return StartError::io(what, error);
+        }
+        (Some(libc::EACCES), Some(file)) if file.is_dir() => "; it is a directory",
+        (Some(libc::EACCES), Some(file)) if file.mode() & 0o111 == 0 => "; it is not executable",
+        (Some(libc::ENOEXEC), _) => "; a script needs a first line such as #!/bin/sh",
+        (Some(libc::E2BIG), _) => "; arguments and environment are too large (128 KiB each)",
+        _ => "",
+    };
+    StartError { message: format!("{what}: {error}{more}"), transient: is_transient(error) }
+}
+
+/// The interpreter that a script's first line names, with what cannot be seen made visible.
+fn interpreter(path: &Path) -> Option<String> {
+    let mut head = Vec::new();
+    File::open(path).ok()?.take(256).read_to_end(&mut head).ok()?;
+    let line = head.strip_prefix(b"#!")?.split(|b| *b == b'\n').next()?;
+    let line = String::from_utf8_lossy(line);
+    let word = line.trim_start_matches([' ', '\t']).split([' ', '\t']).next()?;
+    if word.ends_with('\r') {
+        return Some(format!("{word:?} (the line ends in a carriage return, as in DOS files)"));
+    }
+    Some(word.to_owned())
+}
+
+#[cfg(test)]
+mod tests;
