@@ -16,6 +16,7 @@ mod calendar;
 mod fields;
 mod notes;
 mod parse;
+mod surprises;
 mod zone;
 
 /// A checked expression: 5 fields, 6 with leading seconds, or a nickname such as `@daily`.

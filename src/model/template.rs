@@ -176,8 +176,9 @@ fn check_name(name: &str) -> Result<(), String> {
     if NAMES.contains(&name) {
         return Ok(());
     }
-    if name.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        let joined: String = name.split_whitespace().collect();
+    let blank = |c: char| c.is_control() || c.is_whitespace();
+    if name.contains(blank) {
+        let joined: String = name.split(blank).collect();
         let hint = if check_name(&joined).is_ok() {
             format!("did you mean {{{joined}}}?")
         } else {
@@ -302,6 +303,7 @@ mod tests {
             ("{bizDate}", 0, "did you mean {params.bizDate}?"),
             ("{file.size}", 0, "unknown placeholder"),
             ("{ date }", 0, "did you mean {date}?"),
+            ("{\0}", 0, "write {{ and }}"),
             ("awk {print $1}", 4, "write {{ and }}"),
             ("{params.}", 0, "without a name behind the dot"),
             ("{params}", 0, "unknown placeholder"),

@@ -6,6 +6,7 @@
 use super::super::suggest::nearest;
 use super::CronError;
 use super::fields::{DayRule, Fields, Set, WeekdayRule};
+use super::surprises::surprises;
 use crate::limits::CRON_BYTES_MAX;
 
 /// One of the six fields.
@@ -189,36 +190,6 @@ fn six_fields(mut error: CronError) -> CronError {
         "; of six fields the first is the second, and there is none for a year or a command",
     );
     error
-}
-
-/// What is accepted but surprises, as far as single fields do not show it.
-fn surprises(fields: &mut Fields, every_second: bool, day: &str, weekday: &str) {
-    if every_second && fields.seconds == Set::range(0, 59) {
-        let text = "fires in every second of a matching minute: of six fields the first is the \
-                    second; write 0 there for once a minute";
-        fields.warnings.push(text.to_owned());
-    }
-    let free = |text: &str| matches!(text, "*" | "?");
-    if !fields.both_days {
-        fields.warnings.push(format!(
-            "fires when either the day of month ({day}) or the day of week ({weekday}) matches, as \
-             in every cron"
-        ));
-    } else if !free(day) && !free(weekday) {
-        fields.warnings.push(format!(
-            "fires only when both the day of month ({day}) and the day of week ({weekday}) match, \
-             because one of them starts with '*'"
-        ));
-    }
-    let late = fields.days.iter().next().filter(|least| *least > 28);
-    if let Some(least) = late.filter(|_| fields.day_rules.is_empty() && free(weekday)) {
-        let short: &[u8] = if least == 31 { &[2, 4, 6, 9, 11] } else { &[2] };
-        if short.iter().any(|month| fields.months.has(*month)) {
-            fields.warnings.push(format!(
-                "does not fire in months without a day {least}; L is the last day of every month"
-            ));
-        }
-    }
 }
 
 /// A rule in an item, no rule, or what is wrong with it.

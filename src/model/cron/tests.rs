@@ -131,6 +131,30 @@ fn an_error_names_field_item_column_and_what_is_allowed() {
     assert!(CronExpr::parse(&long).unwrap_err().problem.contains("1024"));
 }
 
+/// From 2026-01-01, a Thursday.
+#[test]
+fn weekdays_are_counted_as_in_every_crontab() {
+    for (text, days) in [
+        ("0 9 * * 1-5", [1, 2, 5, 6, 7]),
+        ("0 9 * * MON-FRI", [1, 2, 5, 6, 7]),
+        ("0 9 * * 0", [4, 11, 18, 25, 32]),
+        ("0 9 * * 7", [4, 11, 18, 25, 32]),
+        ("0\t9  *  *  fri-sun", [2, 3, 4, 9, 10]),
+        ("0 9 * * 5-7", [2, 3, 4, 9, 10]),
+        ("0 9 * * sat-sun", [3, 4, 10, 11, 17]),
+        ("0 9 * * 7-1/2", [4, 11, 18, 25, 32]),
+        ("0 9 * * 7-2", [4, 5, 6, 11, 12]),
+        ("0 9 13 * FRI", [2, 9, 13, 16, 23]),
+        // The first Monday: AND, because a field starts with a star.
+        ("0 9 */100,1-7 1 MON", [5, 369, 733, 1097, 1468]),
+    ] {
+        let start = at("2026-01-01T00:00:00Z");
+        let day = |at: Timestamp| 1 + at.since(start).as_secs() / 86_400;
+        let found: Vec<u64> = fires(text, &TimeZone::UTC, start, 5).into_iter().map(day).collect();
+        assert_eq!(found, days, "{text}");
+    }
+}
+
 #[test]
 fn what_surprises_is_warned_of() {
     for (text, part) in [
@@ -386,7 +410,8 @@ mod properties {
         fn no_text_panics(text in "[0-9*/,#?LW@A-Za-z \t-]{0,24}", any in ".{0,24}") {
             for text in [text, any] {
                 if let Ok(expr) = CronExpr::parse(&text) {
-                    expr.next(Timestamp::default(), &TimeZone::UTC);
+                    // What is accepted fires some day.
+                    prop_assert!(expr.next(Timestamp::default(), &TimeZone::UTC).is_some());
                 }
             }
         }
