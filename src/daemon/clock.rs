@@ -95,7 +95,9 @@ impl Clock {
     pub fn alarm(&self) -> io::Result<Alarm> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
         let timer = TimerFd::new(ClockId::CLOCK_REALTIME, flags)?;
-        Ok(Alarm { clock: self.clone(), timer: AsyncFd::register(Timer(timer))? })
+        #[expect(deprecated, reason = "its successor is unsafe; this timer owns its descriptor")]
+        let timer = AsyncFd::new(Timer(timer))?;
+        Ok(Alarm { clock: self.clone(), timer })
     }
 
     fn tell(&self, wall_ms: i64) -> Timestamp {
