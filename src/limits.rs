@@ -10,6 +10,8 @@ pub const SPEC_FILE_BYTES_MAX: usize = 256 * 1024;
 pub const SPEC_DEPTH_MAX: usize = 32;
 /// Values in a spec file.
 pub const SPEC_NODES_MAX: usize = 20_000;
+/// Longest duration that a spec or the configuration may name: a hundred years.
+pub const DURATION_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// Bytes of a cron expression.
 pub const CRON_BYTES_MAX: usize = 1024;
 /// Bytes of a request's body.

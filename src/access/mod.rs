@@ -1,3 +1,6 @@
-//! The door: HTTP/JSON over the Unix socket, and the client of it.
+//! The door: what comes from outside is read, checked and turned into the model's nouns here.
 
 pub mod client;
+pub mod spec_dir;
+pub mod spec_yaml;
+pub mod yaml;

@@ -1,18 +1,32 @@
 //! Cron expressions: Vixie rules with extensions, and the instants they name in a zone.
 //!
-//! The only file that names the `cron` crate, which enumerates offset-free wall-clock times; the
-//! parser in front of it and the zone rule behind it are ours.
+//! Three steps, a file each: `parse` reads the text, `calendar` enumerates offset-free wall-clock
+//! times through the `cron` crate (the only file that names it), `zone` turns them into instants.
+//! Nothing here reads a clock or remembers a fire.
+
+use std::fmt;
+use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use super::time::Timestamp;
 
+mod calendar;
+mod fields;
+mod notes;
+mod parse;
+mod surprises;
+mod zone;
+
 /// A checked expression: 5 fields, 6 with leading seconds, or a nickname such as `@daily`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+///
+/// Cheap to clone. Two are equal if their texts are.
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct CronExpr {
     text: String,
+    calendar: Arc<calendar::Calendar>,
 }
 
 /// Why a text is no expression.
@@ -40,7 +54,10 @@ impl CronExpr {
     /// # Errors
     /// Which field and item is wrong and what is allowed there.
     pub fn parse(text: &str) -> Result<Self, CronError> {
-        Ok(Self { text: text.to_owned() })
+        let fields = parse::parse(text)?;
+        let calendar =
+            calendar::Calendar::new(fields).map_err(|problem| CronError { column: 0, problem })?;
+        Ok(Self { text: text.trim_ascii().to_owned(), calendar: Arc::new(calendar) })
     }
 
     /// The expression as written, blanks trimmed.
@@ -50,16 +67,35 @@ impl CronExpr {
     }
 
     /// The first fire strictly after a time; `None` beyond the year 2100.
+    ///
+    /// Fires are whole seconds, from the zone's 1970 on. An expression whose second, minute or hour
+    /// starts with `*` follows the clock through its changes; any other fires once where the clock
+    /// skips or repeats its time, and the note says so.
     #[must_use]
     pub fn next(&self, after: Timestamp, zone: &TimeZone) -> Option<CronFire> {
-        let _ = (after, zone);
-        None
+        let fire = zone::next(&self.calendar, after.as_millis().div_euclid(1000), zone)?;
+        let at = Timestamp::from_millis(fire.at.saturating_mul(1000));
+        Some(CronFire { at, note: fire.change.map(notes::note) })
     }
 
     /// What is accepted but surprises: a step wider than its field, `*` in the seconds.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        Vec::new()
+        self.calendar.fields().warnings.clone()
+    }
+}
+
+impl PartialEq for CronExpr {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for CronExpr {}
+
+impl fmt::Debug for CronExpr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CronExpr").field(&self.text).finish()
     }
 }
 
@@ -76,3 +112,6 @@ impl From<CronExpr> for String {
         expr.text
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,51 @@
 //! Placeholders: `{params.bizDate}` and the rest (contract §2).
+//!
+//! Knows the names that may stand between braces, not their values: those come from whoever fills
+//! a template in.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
+
+use super::id::TaskId;
+use super::suggest::nearest;
+
+/// Names that stand alone.
+const NAMES: [&str; 10] = [
+    "taskId",
+    "version",
+    "instanceId",
+    "attempt",
+    "cycle",
+    "date",
+    "scheduledTime",
+    "handler",
+    "file.path",
+    "file.name",
+];
+
+/// Groups, each followed by a dot and a name of the user's.
+const GROUPS: [&str; 5] = ["params", "static", "event", "file", "deps"];
 
 /// A text that may hold placeholders; `{{` and `}}` stand for braces.
 ///
 /// What a placeholder fills in is never split and never parsed again.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Template(String);
+pub struct Template {
+    text: String,
+    /// The text taken apart; a function of it.
+    pieces: Vec<Piece>,
+}
+
+/// A part of a template.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Piece {
+    /// Stands for itself; doubled braces are single here.
+    Text(String),
+    /// The name between braces.
+    Name(String),
+}
 
 /// A text that is no template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,28 +71,41 @@ impl Template {
     /// # Errors
     /// Where and what is wrong.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
-        Ok(Self(text.to_owned()))
+        Ok(Self { text: text.to_owned(), pieces: pieces(text)? })
     }
 
     /// The text as written.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 
     /// The names between braces, without repeats.
     #[must_use]
     pub fn names(&self) -> BTreeSet<String> {
-        BTreeSet::new()
+        let name = |piece: &Piece| match piece {
+            Piece::Name(name) => Some(name.clone()),
+            Piece::Text(_) => None,
+        };
+        self.pieces.iter().filter_map(name).collect()
     }
 
-    /// Fills in every placeholder; `value` knows the names.
+    /// Fills in every placeholder, in one pass; `value` knows the names.
     ///
     /// # Errors
     /// The first name without a value.
     pub fn fill(&self, value: &dyn Fn(&str) -> Option<String>) -> Result<String, Unfilled> {
-        let _ = value;
-        Ok(self.0.clone())
+        let mut filled = String::with_capacity(self.text.len());
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => filled.push_str(text),
+                Piece::Name(name) => {
+                    let text = value(name).ok_or_else(|| Unfilled { name: name.clone() })?;
+                    filled.push_str(&text);
+                }
+            }
+        }
+        Ok(filled)
     }
 }
 
@@ -70,6 +119,224 @@ impl TryFrom<String> for Template {
 
 impl From<Template> for String {
     fn from(template: Template) -> Self {
-        template.0
+        template.text
+    }
+}
+
+/// Takes a text apart, checking braces and names.
+fn pieces(text: &str) -> Result<Vec<Piece>, TemplateError> {
+    let mut pieces = Vec::new();
+    let mut plain = String::new();
+    let mut at = 0;
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        let Some(found) = rest.find(['{', '}']) else {
+            plain.push_str(rest);
+            break;
+        };
+        plain.push_str(&rest[..found]);
+        at += found;
+        let rest = &rest[found..];
+        let brace = &rest[..1];
+        if rest[1..].starts_with(brace) {
+            plain.push_str(brace);
+            at += 2;
+        } else if brace == "}" {
+            let problem = "found a '}' that closes nothing; write }} for a brace".to_owned();
+            return Err(TemplateError { at, problem });
+        } else {
+            let name = name_at(&rest[1..]).map_err(|problem| TemplateError { at, problem })?;
+            if !plain.is_empty() {
+                pieces.push(Piece::Text(std::mem::take(&mut plain)));
+            }
+            pieces.push(Piece::Name(name.to_owned()));
+            at += name.len() + 2;
+        }
+    }
+    if !plain.is_empty() {
+        pieces.push(Piece::Text(plain));
+    }
+    Ok(pieces)
+}
+
+/// The checked name at the start of what follows an opening brace.
+fn name_at(rest: &str) -> Result<&str, String> {
+    let Some(end) = rest.find(['{', '}']).filter(|end| rest[*end..].starts_with('}')) else {
+        return Err("found a '{' that is not closed; write {{ for a brace".to_owned());
+    };
+    let name = &rest[..end];
+    check_name(name)?;
+    Ok(name)
+}
+
+/// Whether a name is one of the contract's; the problem in words if not.
+fn check_name(name: &str) -> Result<(), String> {
+    if name.is_empty() {
+        return Err("found {} without a name; write {{}} for braces".to_owned());
+    }
+    if NAMES.contains(&name) {
+        return Ok(());
+    }
+    let blank = |c: char| c.is_control() || c.is_whitespace();
+    if name.contains(blank) {
+        let joined: String = name.split(blank).collect();
+        let hint = if check_name(&joined).is_ok() {
+            format!("did you mean {{{joined}}}?")
+        } else {
+            "write {{ and }} for braces".to_owned()
+        };
+        return Err(format!("found {name:?} between braces, a name holds no blanks; {hint}"));
+    }
+    match name.split_once('.') {
+        Some(("params" | "static" | "event", key)) if !key.is_empty() => Ok(()),
+        Some(("deps", rest)) if output_of(rest).is_some() => Ok(()),
+        Some(("deps", _)) => Err(format!(
+            "found {{{name}}}; expected {{deps.TASKID.output.NAME}}, such as \
+             {{deps.order.extract.v2.output.rows}}"
+        )),
+        Some((group, "")) if GROUPS.contains(&group) => {
+            Err(format!("found {{{name}}} without a name behind the dot"))
+        }
+        split => Err(unknown(name, split)),
+    }
+}
+
+/// Task id and output name of `TASKID.output.NAME`; a task id may hold dots, even `.output.`.
+fn output_of(rest: &str) -> Option<(&str, &str)> {
+    const MIDDLE: &str = ".output.";
+    rest.match_indices(MIDDLE)
+        .map(|(at, _)| (&rest[..at], &rest[at + MIDDLE.len()..]))
+        .find(|(task, key)| !key.is_empty() && TaskId::parse(task).is_ok())
+}
+
+/// What is wrong with a name that is none, with the nearest one that is.
+fn unknown(name: &str, split: Option<(&str, &str)>) -> String {
+    let by_group = || {
+        let (group, key) = split?;
+        nearest(group, GROUPS).map(|group| format!("{group}.{key}"))
+    };
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    let as_param = || plain.then(|| format!("params.{name}"));
+    let near = nearest(name, NAMES).map(str::to_owned).or_else(by_group).or_else(as_param);
+    let hint = near
+        .filter(|near| check_name(near).is_ok())
+        .map_or_else(String::new, |near| format!("did you mean {{{near}}}? "));
+    format!(
+        "found the unknown placeholder {{{name}}}; {hint}Known are {names} and {{params.NAME}}, \
+         {{static.NAME}}, {{event.NAME}}, {{deps.TASKID.output.NAME}}; write {{{{ and }}}} for braces",
+        names = NAMES.map(|name| format!("{{{name}}}")).join(", "),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill(text: &str) -> String {
+        Template::parse(text)
+            .unwrap()
+            .fill(&|name| Some(format!("<{name}>")))
+            .unwrap_or_else(|e| e.to_string())
+    }
+
+    #[test]
+    fn every_name_of_the_contract_is_filled_in() {
+        for name in [
+            "taskId",
+            "version",
+            "instanceId",
+            "attempt",
+            "cycle",
+            "date",
+            "scheduledTime",
+            "handler",
+            "params.bizDate",
+            "params.a.b",
+            "static.größe",
+            "file.path",
+            "file.name",
+            "event.n",
+            "deps.order.extract.v2.output.rows",
+            "deps.a.output.v1.output.output.x",
+        ] {
+            assert_eq!(fill(&format!("a{{{name}}}b")), format!("a<{name}>b"));
+        }
+    }
+
+    #[test]
+    fn doubled_braces_are_braces() {
+        assert_eq!(fill("{{}}"), "{}");
+        assert_eq!(fill("{{date}}"), "{date}");
+        assert_eq!(fill("{{{date}}}"), "{<date>}");
+        assert_eq!(fill("{date}{date}"), "<date><date>");
+        assert_eq!(fill(""), "");
+        assert_eq!(fill("ü{date}é"), "ü<date>é");
+    }
+
+    #[test]
+    fn what_is_filled_in_is_never_read_again() {
+        let template = Template::parse("--x={params.a}").unwrap();
+        let filled = template.fill(&|_| Some("{date} $(reboot) }}".to_owned()));
+        assert_eq!(filled.unwrap(), "--x={date} $(reboot) }}");
+    }
+
+    #[test]
+    fn the_first_name_without_a_value_is_named() {
+        let template = Template::parse("{date}{params.a}{params.b}").unwrap();
+        let error = template.fill(&|name| (name == "date").then(String::new)).unwrap_err();
+        assert_eq!(error.to_string(), "{params.a} has no value here");
+        let names: Vec<String> = template.names().into_iter().collect();
+        assert_eq!(names, ["date", "params.a", "params.b"]);
+    }
+
+    #[test]
+    fn faults_have_their_place_and_a_suggestion() {
+        for (text, at, part) in [
+            ("ab{", 2, "not closed"),
+            ("ab{date", 2, "not closed"),
+            ("{da{te}", 0, "not closed"),
+            ("{{{", 2, "not closed"),
+            ("é}", 2, "closes nothing"),
+            ("{date}}", 6, "closes nothing"),
+            ("x{}", 1, "without a name"),
+            ("{taskid}", 0, "did you mean {taskId}?"),
+            ("{param.bizDate}", 0, "did you mean {params.bizDate}?"),
+            ("{bizDate}", 0, "did you mean {params.bizDate}?"),
+            ("{file.size}", 0, "unknown placeholder"),
+            ("{ date }", 0, "did you mean {date}?"),
+            ("{\0}", 0, "write {{ and }}"),
+            ("awk {print $1}", 4, "write {{ and }}"),
+            ("{params.}", 0, "without a name behind the dot"),
+            ("{params}", 0, "unknown placeholder"),
+            ("{deps.order.extract.output.rows}", 0, "{deps.TASKID.output.NAME}"),
+            ("{deps.order.extract.v2.output.}", 0, "{deps.TASKID.output.NAME}"),
+            ("{deps.}", 0, "{deps.TASKID.output.NAME}"),
+        ] {
+            let error = Template::parse(text).unwrap_err();
+            assert_eq!(error.at, at, "{text}: {error}");
+            assert!(error.problem.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_stored_form_is_the_text() {
+        let template = Template::parse("{{x}} {date}").unwrap();
+        let json = serde_json::to_string(&template).unwrap();
+        assert_eq!(json, "\"{{x}} {date}\"");
+        assert_eq!(serde_json::from_str::<Template>(&json).unwrap(), template);
+        assert!(serde_json::from_str::<Template>("\"{nope!}\"").is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics_and_escaped_text_is_itself(text in ".{0,40}") {
+            drop(Template::parse(&text));
+            let escaped = text.replace('{', "{{").replace('}', "}}");
+            proptest::prop_assert_eq!(fill(&escaped), text);
+        }
+
+        #[test]
+        fn braces_in_any_order_never_panic(text in "[{}a.]{0,12}") {
+            drop(Template::parse(&text));
+        }
     }
 }

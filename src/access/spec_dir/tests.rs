@@ -1,0 +1,1 @@
+//! Given a directory's history, these definitions.

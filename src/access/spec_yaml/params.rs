@@ -1,0 +1,192 @@
+//! Declared runtime parameters: short form `bizDate: date` and the long one (contract §2).
+//!
+//! A parameter without `required` is required unless it has a `default`.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::Reading;
+use super::placeholders::Place as Stage;
+use crate::access::yaml::Kind;
+use crate::access::yaml::fields::{Fields, Item, Place, shorten};
+use crate::model::params::{ParamSchema, ParamType};
+use crate::model::spec::TaskSpec;
+use crate::model::template::Template;
+
+const TYPES: [(&str, ParamType); 8] = [
+    ("string", ParamType::String),
+    ("int", ParamType::Int),
+    ("number", ParamType::Number),
+    ("bool", ParamType::Bool),
+    ("date", ParamType::Date),
+    ("datetime", ParamType::Datetime),
+    ("duration", ParamType::Duration),
+    ("json", ParamType::Json),
+];
+
+impl Reading<'_> {
+    pub(super) fn runtime_params(
+        &mut self,
+        item: Option<Item<'_>>,
+    ) -> BTreeMap<String, ParamSchema> {
+        let mut params = BTreeMap::new();
+        for (name, place, value) in
+            item.and_then(|i| i.pairs(&mut self.findings)).unwrap_or_default()
+        {
+            self.param_name(name, &place);
+            let schema = if matches!(value.node.kind, Kind::Map(_)) {
+                value.map(&mut self.findings).and_then(|fields| self.long_form(fields))
+            } else {
+                let kind = value.choice(&TYPES, &mut self.findings);
+                kind.map(|kind| declared(kind, true))
+            };
+            // A faulty one still counts as declared: its users are not at fault.
+            params
+                .insert(name.to_owned(), schema.unwrap_or_else(|| declared(ParamType::Json, true)));
+        }
+        params
+    }
+
+    fn param_name(&mut self, name: &str, place: &Place) {
+        let mut bytes = name.bytes();
+        let first = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
+        let rest = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+        if !first || !bytes.all(rest) {
+            let message = format!(
+                "{:?} is no parameter name; expected letters, digits, _ and -, a letter first",
+                shorten(name)
+            );
+            self.findings.error(place, message);
+        }
+    }
+
+    fn long_form(&mut self, mut fields: Fields<'_>) -> Option<ParamSchema> {
+        let kind = fields.need("type", &mut self.findings);
+        let kind = kind.and_then(|i| i.choice(&TYPES, &mut self.findings));
+        let required = fields.take("required").and_then(|i| i.boolean(&mut self.findings));
+        let secret = fields.take("secret").and_then(|i| i.boolean(&mut self.findings));
+        let keys = ["default", "enum", "min", "max", "pattern"];
+        let items: BTreeMap<&str, Item<'_>> =
+            keys.into_iter().filter_map(|key| Some((key, fields.take(key)?))).collect();
+        fields.finish(&mut self.findings);
+        let json = |key: &str| items.get(key).map(|item| item.node.to_json());
+        let mut schema =
+            declared(kind?, required.unwrap_or_else(|| !items.contains_key("default")));
+        schema.secret = secret.unwrap_or(false);
+        schema.default = json("default");
+        (schema.min, schema.max) = (json("min"), json("max"));
+        if let Some(item) = items.get("enum") {
+            let allowed = item.list(&mut self.findings)?;
+            if allowed.is_empty() {
+                item.refuse::<()>(&mut self.findings, "at least one value");
+            }
+            schema.allowed = allowed.iter().map(|i| i.node.to_json()).collect();
+        }
+        if let Some(item) = items.get("pattern") {
+            schema.pattern = item.text(&mut self.findings).map(str::to_owned);
+        }
+        let faults = schema.faults();
+        for fault in &faults {
+            let (key, problem) = fault.split_once(": ").unwrap_or(("type", fault));
+            if let Some(item) = items.get(key) {
+                self.findings.error(&item.place, problem);
+            }
+        }
+        if let (Some(item), true) = (items.get("default"), faults.is_empty()) {
+            self.default(item, &mut schema);
+        }
+        Some(schema)
+    }
+
+    /// A default in its stored form; texts in it may hold placeholders and stay as written then.
+    fn default(&mut self, item: &Item<'_>, schema: &mut ParamSchema) {
+        self.each_text(item, &mut |reading, text, place| {
+            reading.template_of(text, place, Stage::Default);
+        });
+        let value = item.node.to_json();
+        if !holds_braces(&value)
+            && let Ok(stored) = schema.check(&value)
+        {
+            schema.default = Some(stored);
+        }
+    }
+
+    /// Calls `with` for every text in a value, however deep.
+    pub(super) fn each_text(
+        &mut self,
+        item: &Item<'_>,
+        with: &mut dyn FnMut(&mut Self, &str, &Place),
+    ) {
+        match &item.node.kind {
+            Kind::Scalar(scalar) => {
+                if scalar.value.is_string() {
+                    with(self, &scalar.text, &item.place);
+                }
+            }
+            Kind::List(_) => {
+                for part in item.list(&mut self.findings).unwrap_or_default() {
+                    self.each_text(&part, with);
+                }
+            }
+            Kind::Map(_) => {
+                for (_, _, part) in item.pairs(&mut self.findings).unwrap_or_default() {
+                    self.each_text(&part, with);
+                }
+            }
+        }
+    }
+
+    /// The parameters that triggers give must be declared, and right where they are known already.
+    pub(super) fn check_trigger_params(
+        &mut self,
+        spec: &TaskSpec,
+        places: &[BTreeMap<String, Place>],
+    ) {
+        for (trigger, places) in spec.triggers.iter().zip(places) {
+            for (name, place) in places {
+                let Some(value) = trigger.params.get(name) else { continue };
+                let Some(schema) = spec.runtime_params.get(name) else {
+                    let declared: Vec<&str> =
+                        spec.runtime_params.keys().map(String::as_str).collect();
+                    let message = if declared.is_empty() {
+                        format!("{name} is not declared; the task has no runtimeParams")
+                    } else {
+                        format!("{name} is not declared in runtimeParams; {}", declared.join(", "))
+                    };
+                    self.findings.error(place, message);
+                    continue;
+                };
+                if holds_braces(value) {
+                    continue;
+                }
+                if let Err(problem) = schema.check(value) {
+                    self.findings.error(place, problem);
+                }
+            }
+        }
+    }
+}
+
+fn declared(kind: ParamType, required: bool) -> ParamSchema {
+    ParamSchema {
+        kind,
+        required,
+        default: None,
+        allowed: Vec::new(),
+        min: None,
+        max: None,
+        pattern: None,
+        secret: false,
+    }
+}
+
+/// Whether some text in a value is filled in later.
+fn holds_braces(value: &Value) -> bool {
+    match value {
+        Value::String(text) => Template::parse(text).is_ok_and(|t| t.as_str().contains(['{', '}'])),
+        Value::Array(items) => items.iter().any(holds_braces),
+        Value::Object(map) => map.values().any(holds_braces),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}

@@ -1,0 +1,1 @@
+//! Given a spec, these diagnostics; every expected text is written by hand.

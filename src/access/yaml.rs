@@ -1,0 +1,432 @@
+//! The one door to YAML: bytes in, trees of values with line and column out.
+//!
+//! Two readers share the work. A linear pre-pass over saphyr's events bounds size, depth and count,
+//! refuses what has no place in a definition (duplicate keys, anchors, aliases, merge keys, tags,
+//! control characters) and knows where every value stands. serde_yaml, the customer's reader, then
+//! says what each value is; where the two differ the file is refused, so that nobody has to guess
+//! which of them was right.
+//!
+//! A plain scalar is a number, `true` or `false` only if it is written exactly as JSON writes that
+//! value; everything else stays the text that was written: `1.10`, `2026-01-01`, `022`, `1e3`,
+//! `yes`, `True`. An empty value, `~` and `null` are null.
+//!
+//! It does not know what a key means; [`fields`] reads keys for those who do.
+
+pub mod fields;
+mod hints;
+
+use std::collections::BTreeMap;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, Span};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::limits;
+
+/// Faults after which a file is not looked at any further.
+const FAULTS_MAX: usize = 100;
+
+/// A place in a file, both counted from 1; 0 means the file as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Mark {
+    /// Line.
+    pub line: u32,
+    /// Column, in characters.
+    pub column: u32,
+}
+
+/// One value and where it starts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Its first character.
+    pub at: Mark,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
+    /// Text, number, bool or null.
+    Scalar(Scalar),
+    /// A list.
+    List(Vec<Node>),
+    /// A map in the order written; keys are unique.
+    Map(Vec<Entry>),
+}
+
+/// A value without parts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scalar {
+    /// The text as written, without quotes and with escapes resolved.
+    pub text: String,
+    /// Whether it stands without quotes.
+    pub plain: bool,
+    /// What it means: null, bool, number or string.
+    pub value: Value,
+}
+
+/// One key with its value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The key as written.
+    pub key: String,
+    /// Where the key starts.
+    pub at: Mark,
+    /// The value.
+    pub value: Node,
+}
+
+impl Node {
+    /// Whether this is null: nothing, `~` or `null`.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        matches!(&self.kind, Kind::Scalar(s) if s.value.is_null())
+    }
+
+    /// The same as plain JSON, places forgotten.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        match &self.kind {
+            Kind::Scalar(s) => s.value.clone(),
+            Kind::List(items) => Value::Array(items.iter().map(Self::to_json).collect()),
+            Kind::Map(entries) => {
+                Value::Object(entries.iter().map(|e| (e.key.clone(), e.value.to_json())).collect())
+            }
+        }
+    }
+}
+
+/// One thing wrong with a file as YAML.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Where.
+    pub at: Mark,
+    /// The path of keys that leads there; empty: the document.
+    pub path: String,
+    /// What was found, what is expected.
+    pub message: String,
+}
+
+impl Fault {
+    fn at(at: Mark, message: impl Into<String>) -> Self {
+        Self { at, path: String::new(), message: message.into() }
+    }
+}
+
+/// Reads all documents of a file; empty ones are left out, so an empty file gives none.
+///
+/// Time and memory grow with the size of the file, which is bounded.
+///
+/// # Errors
+/// Everything that is wrong with the file as YAML, at least one fault.
+pub fn read(bytes: &[u8]) -> Result<Vec<Node>, Vec<Fault>> {
+    let text = decode(bytes).map_err(|fault| vec![fault])?;
+    let mut documents = Builder::new(text).run()?;
+    documents.retain(|node| !node.is_null());
+    let mut values = Vec::with_capacity(documents.len());
+    for document in serde_yaml::Deserializer::from_str(text) {
+        match serde_yaml::Value::deserialize(document) {
+            Ok(serde_yaml::Value::Null) => {}
+            Ok(value) => values.push(value),
+            Err(error) => return Err(vec![Fault::at(place(&error), error.to_string())]),
+        }
+    }
+    if values.len() != documents.len() {
+        let message = format!(
+            "found {} documents in one reading and {} in another; separate documents by --- lines",
+            documents.len(),
+            values.len()
+        );
+        return Err(vec![Fault::at(Mark::default(), message)]);
+    }
+    let mut faults = Vec::new();
+    for (node, value) in documents.iter_mut().zip(&values) {
+        settle(node, value, &mut faults);
+    }
+    if faults.is_empty() { Ok(documents) } else { Err(faults) }
+}
+
+fn place(error: &serde_yaml::Error) -> Mark {
+    error.location().map_or_else(Mark::default, |l| Mark {
+        line: u32::try_from(l.line()).unwrap_or(0),
+        column: u32::try_from(l.column()).unwrap_or(0),
+    })
+}
+
+/// Bounds the size and gives the text without its byte order mark.
+fn decode(bytes: &[u8]) -> Result<&str, Fault> {
+    if bytes.len() > limits::SPEC_FILE_BYTES_MAX {
+        let message = format!(
+            "the file has {} bytes; at most {} are read",
+            bytes.len(),
+            limits::SPEC_FILE_BYTES_MAX
+        );
+        return Err(Fault::at(Mark::default(), message));
+    }
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        let byte = bytes.get(error.valid_up_to()).copied().unwrap_or_default();
+        Fault::at(
+            end_of(&String::from_utf8_lossy(good)),
+            format!("found the byte 0x{byte:02x}, which is not UTF-8; save the file as UTF-8"),
+        )
+    })?;
+    let bad = text.char_indices().find(|(_, c)| is_control(*c));
+    if let Some((at, c)) = bad {
+        return Err(Fault::at(
+            end_of(text.get(..at).unwrap_or_default()),
+            format!("found the control character U+{:04X}; remove it", u32::from(c)),
+        ));
+    }
+    Ok(text)
+}
+
+/// What YAML does not allow to stand in a file as it is.
+fn is_control(c: char) -> bool {
+    c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}')
+}
+
+/// The place right behind a text.
+fn end_of(text: &str) -> Mark {
+    let line = text.matches('\n').count() + 1;
+    let column = text.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    Mark {
+        line: u32::try_from(line).unwrap_or(u32::MAX),
+        column: u32::try_from(column).unwrap_or(u32::MAX),
+    }
+}
+
+/// Gives every scalar the meaning that the second reader found.
+fn settle(node: &mut Node, value: &serde_yaml::Value, faults: &mut Vec<Fault>) {
+    use serde_yaml::Value as Y;
+    match (&mut node.kind, value) {
+        (Kind::List(items), Y::Sequence(values)) if items.len() == values.len() => {
+            for (item, value) in items.iter_mut().zip(values) {
+                settle(item, value, faults);
+            }
+        }
+        (Kind::Map(entries), Y::Mapping(values)) if entries.len() == values.len() => {
+            for (entry, (_, value)) in entries.iter_mut().zip(values) {
+                settle(&mut entry.value, value, faults);
+            }
+        }
+        (Kind::Scalar(scalar), Y::String(text)) if scalar.text == *text => {}
+        (Kind::Scalar(scalar), Y::Null) if scalar.plain => scalar.value = Value::Null,
+        (Kind::Scalar(scalar), Y::Bool(value)) if scalar.plain => {
+            if scalar.text == value.to_string() {
+                scalar.value = Value::Bool(*value);
+            }
+        }
+        (Kind::Scalar(scalar), Y::Number(number)) if scalar.plain => {
+            if let Some(number) = canonical(number, &scalar.text) {
+                scalar.value = Value::Number(number);
+            }
+        }
+        _ => faults.push(Fault::at(
+            node.at,
+            "two YAML readers understand this value differently; put it in quotes",
+        )),
+    }
+}
+
+/// The JSON number, if JSON would write it exactly so.
+fn canonical(number: &serde_yaml::Number, text: &str) -> Option<serde_json::Number> {
+    let json = number
+        .as_i64()
+        .map(serde_json::Number::from)
+        .or_else(|| number.as_u64().map(serde_json::Number::from))
+        .or_else(|| number.as_f64().and_then(serde_json::Number::from_f64))?;
+    (json.to_string() == text).then_some(json)
+}
+
+/// A list or map that is still open.
+struct Open {
+    at: Mark,
+    parts: Parts,
+}
+
+enum Parts {
+    List(Vec<Node>),
+    Map { entries: Vec<Entry>, key: Option<(String, Mark)>, seen: BTreeMap<String, Mark> },
+}
+
+/// Makes trees from events, without recursion.
+struct Builder<'t> {
+    text: &'t str,
+    open: Vec<Open>,
+    documents: Vec<Node>,
+    nodes: usize,
+    faults: Vec<Fault>,
+}
+
+impl<'t> Builder<'t> {
+    fn new(text: &'t str) -> Self {
+        Self { text, open: Vec::new(), documents: Vec::new(), nodes: 0, faults: Vec::new() }
+    }
+
+    fn run(mut self) -> Result<Vec<Node>, Vec<Fault>> {
+        let mut parser = Parser::new_from_str(self.text);
+        while let Some(next) = parser.next_event() {
+            match next {
+                Ok((event, span)) => {
+                    if !self.take(event, span) {
+                        break;
+                    }
+                }
+                Err(error) => {
+                    let mut fault = hints::explain(self.text, mark(*error.marker()), error.info());
+                    fault.path = self.path();
+                    self.faults.push(fault);
+                    break;
+                }
+            }
+        }
+        if self.faults.is_empty() { Ok(self.documents) } else { Err(self.faults) }
+    }
+
+    /// Takes one event; false: stop, a bound is reached.
+    fn take(&mut self, event: Event<'t>, span: Span) -> bool {
+        let at = mark(span.start);
+        match event {
+            Event::Nothing
+            | Event::StreamStart
+            | Event::StreamEnd
+            | Event::DocumentStart(_)
+            | Event::DocumentEnd => return true,
+            Event::Alias(_) => {
+                self.fault(at, hints::NO_ALIAS);
+                self.close(Node { at, kind: scalar(String::new(), true) });
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                self.properties(at, anchor, tag.as_deref());
+                if text.contains('\0') {
+                    self.fault(at, "holds a NUL character (\\0), which no program can be given");
+                }
+                let plain = style == ScalarStyle::Plain;
+                self.close(Node { at, kind: scalar(text.into_owned(), plain) });
+            }
+            Event::SequenceStart(anchor, tag) => {
+                self.properties(at, anchor, tag.as_deref());
+                self.open.push(Open { at, parts: Parts::List(Vec::new()) });
+            }
+            Event::MappingStart(anchor, tag) => {
+                self.properties(at, anchor, tag.as_deref());
+                let parts = Parts::Map { entries: Vec::new(), key: None, seen: BTreeMap::new() };
+                self.open.push(Open { at, parts });
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                if let Some(open) = self.open.pop() {
+                    let kind = match open.parts {
+                        Parts::List(items) => Kind::List(items),
+                        Parts::Map { entries, .. } => Kind::Map(entries),
+                    };
+                    self.close(Node { at: open.at, kind });
+                }
+            }
+        }
+        self.within_bounds(at)
+    }
+
+    fn within_bounds(&mut self, at: Mark) -> bool {
+        self.nodes += 1;
+        if self.open.len() > limits::SPEC_DEPTH_MAX {
+            let message = format!("is nested more than {} levels deep", limits::SPEC_DEPTH_MAX);
+            self.faults.push(Fault::at(at, message));
+            return false;
+        }
+        if self.nodes > limits::SPEC_NODES_MAX {
+            let message = format!("the file has more than {} values", limits::SPEC_NODES_MAX);
+            self.faults.push(Fault::at(at, message));
+            return false;
+        }
+        self.faults.len() < FAULTS_MAX
+    }
+
+    fn properties(&mut self, at: Mark, anchor: usize, tag: Option<&saphyr_parser::Tag>) {
+        if anchor > 0 {
+            self.fault(at, "found an anchor (&name); anchors are not used here, write the value");
+        }
+        if let Some(tag) = tag {
+            let message = format!("found the tag {tag}; tags are not used here, use plain values");
+            self.fault(at, message);
+        }
+    }
+
+    fn fault(&mut self, at: Mark, message: impl Into<String>) {
+        let path = self.path();
+        self.faults.push(Fault { at, path, message: message.into() });
+    }
+
+    /// Puts a finished value where it belongs.
+    fn close(&mut self, node: Node) {
+        let Some(open) = self.open.last_mut() else {
+            self.documents.push(node);
+            return;
+        };
+        let (entries, key, seen) = match &mut open.parts {
+            Parts::List(items) => {
+                items.push(node);
+                return;
+            }
+            Parts::Map { entries, key, seen } => (entries, key, seen),
+        };
+        if let Some((name, at)) = key.take() {
+            entries.push(Entry { key: name, at, value: node });
+            return;
+        }
+        let at = node.at;
+        let (name, problem) = match node.kind {
+            Kind::Scalar(s) if s.plain && s.text == "<<" => {
+                (s.text, Some("found a merge key (<<); it is not used here, write the keys".into()))
+            }
+            Kind::Scalar(s) if s.plain && s.text.is_empty() => {
+                (s.text, Some("found a value without a key".to_owned()))
+            }
+            Kind::Scalar(s) => {
+                let first = seen.insert(s.text.clone(), at);
+                let twice = |m: Mark| {
+                    format!("the key {:?} is written twice; first on line {}", s.text, m.line)
+                };
+                let problem = first.map(twice);
+                (s.text, problem)
+            }
+            Kind::List(_) | Kind::Map(_) => {
+                (String::new(), Some("found a list or map as a key; keys are words".to_owned()))
+            }
+        };
+        *key = Some((name, at));
+        if let Some(message) = problem {
+            self.fault(at, message);
+        }
+    }
+
+    /// Keys and positions that lead to the value being read.
+    fn path(&self) -> String {
+        let mut path = String::new();
+        for open in &self.open {
+            match &open.parts {
+                Parts::List(items) => fields::push_index(&mut path, items.len()),
+                Parts::Map { key: Some((name, _)), .. } => fields::push_key(&mut path, name),
+                Parts::Map { key: None, .. } => {}
+            }
+        }
+        path
+    }
+}
+
+fn scalar(text: String, plain: bool) -> Kind {
+    let value = Value::String(text.clone());
+    Kind::Scalar(Scalar { text, plain, value })
+}
+
+fn mark(marker: saphyr_parser::Marker) -> Mark {
+    Mark {
+        line: u32::try_from(marker.line()).unwrap_or(u32::MAX),
+        column: u32::try_from(marker.col() + 1).unwrap_or(u32::MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests;

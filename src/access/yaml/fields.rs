@@ -1,0 +1,404 @@
+//! Typed reading of keys, with a place and a path for everything that is wrong.
+//!
+//! Every method says what it found and what it expects, records that in [`Findings`] and gives
+//! `None`; the reader goes on, so that all faults of a file are reported together.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Entry, Fault, Kind, Mark, Node, Scalar};
+use crate::limits;
+use crate::model::event::SpecError;
+use crate::model::spec::JsonMap;
+
+/// Where something stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Line and column.
+    pub at: Mark,
+    /// Path of keys, such as `retry.maxAttempts` or `triggers[0].cron`.
+    pub path: String,
+}
+
+/// Appends a key to a path.
+pub fn push_key(path: &mut String, key: &str) {
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path.push_str(key);
+}
+
+/// Appends a list position to a path.
+pub fn push_index(path: &mut String, index: usize) {
+    path.push_str(&format!("[{index}]"));
+}
+
+/// What is wrong with one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Findings {
+    file: String,
+    /// Why it is refused.
+    pub errors: Vec<SpecError>,
+    /// What deserves a word.
+    pub warnings: Vec<SpecError>,
+}
+
+impl Findings {
+    /// Nothing found yet.
+    #[must_use]
+    pub fn new(file: &str) -> Self {
+        Self { file: file.to_owned(), errors: Vec::new(), warnings: Vec::new() }
+    }
+
+    /// Adds an error.
+    pub fn error(&mut self, place: &Place, message: impl Into<String>) {
+        let error = self.entry(place, message.into());
+        self.errors.push(error);
+    }
+
+    /// Adds a warning.
+    pub fn warning(&mut self, place: &Place, message: impl Into<String>) {
+        let warning = self.entry(place, message.into());
+        self.warnings.push(warning);
+    }
+
+    /// Adds a fault of the file as YAML.
+    pub fn fault(&mut self, fault: Fault) {
+        self.error(&Place { at: fault.at, path: fault.path }, fault.message);
+    }
+
+    fn entry(&self, place: &Place, message: String) -> SpecError {
+        SpecError {
+            file: self.file.clone(),
+            line: place.at.line,
+            column: place.at.column,
+            path: place.path.clone(),
+            message,
+        }
+    }
+}
+
+/// The nearest of the known words, if any is near, as `; did you mean …?`.
+///
+/// More generous than `model::suggest::nearest`: a key that nobody reads must not go by unnoticed,
+/// and `retires` is meant to be `retry`.
+#[must_use]
+#[expect(single_use_lifetimes, reason = "an anonymous lifetime is not allowed in this place")]
+pub fn suggestion<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
+    let lower = word.to_lowercase();
+    known
+        .into_iter()
+        .map(|k| (strsim::jaro_winkler(&lower, &k.to_lowercase()), k))
+        .filter(|(score, _)| *score >= 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map_or_else(String::new, |(_, k)| format!("; did you mean {k}?"))
+}
+
+/// One value with its place.
+#[derive(Debug, Clone)]
+pub struct Item<'a> {
+    /// The value.
+    pub node: &'a Node,
+    /// Its place.
+    pub place: Place,
+}
+
+impl<'a> Item<'a> {
+    /// A whole document.
+    #[must_use]
+    pub fn document(node: &'a Node) -> Self {
+        Self { node, place: Place { at: node.at, path: String::new() } }
+    }
+
+    /// What stands there, in words for a message.
+    #[must_use]
+    pub fn found(&self) -> String {
+        match &self.node.kind {
+            Kind::Scalar(s) if s.value.is_null() => "found nothing".to_owned(),
+            Kind::Scalar(s) if s.plain => format!("found {}", shorten(&s.text)),
+            Kind::Scalar(s) => format!("found the text {:?}", shorten(&s.text)),
+            Kind::List(_) => "found a list".to_owned(),
+            Kind::Map(entries) => match entries.as_slice() {
+                [only] if only.value.is_null() => format!(
+                    "found a map; a value that starts with a brace needs quotes: \"{{{}}}\"",
+                    only.key
+                ),
+                _ => "found a map".to_owned(),
+            },
+        }
+    }
+
+    /// Records that something else is expected.
+    pub fn refuse<T>(&self, findings: &mut Findings, expected: &str) -> Option<T> {
+        findings.error(&self.place, format!("{}; expected {expected}", self.found()));
+        None
+    }
+
+    fn scalar(&self) -> Option<&'a Scalar> {
+        match &self.node.kind {
+            Kind::Scalar(s) if !s.value.is_null() => Some(s),
+            Kind::Scalar(_) | Kind::List(_) | Kind::Map(_) => None,
+        }
+    }
+
+    /// Any scalar but null, as written.
+    pub fn text(&self, findings: &mut Findings) -> Option<&'a str> {
+        match self.scalar() {
+            Some(s) => Some(&s.text),
+            None if self.node.is_null() => self.refuse(findings, "a text (\"\" for an empty one)"),
+            None => self.refuse(findings, "a text"),
+        }
+    }
+
+    /// A text of one line, not empty, without control characters.
+    pub fn word(&self, findings: &mut Findings) -> Option<&'a str> {
+        let text = self.text(findings)?;
+        if text.trim().is_empty() || text.chars().any(char::is_control) {
+            return self.refuse(findings, "a text of one line that is not empty");
+        }
+        Some(text)
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(&self, findings: &mut Findings) -> Option<bool> {
+        match self.scalar().map(|s| &s.value) {
+            Some(Value::Bool(value)) => Some(*value),
+            _ => self.refuse(findings, "true or false"),
+        }
+    }
+
+    /// A whole number within bounds, both included.
+    pub fn integer(&self, least: i64, greatest: i64, findings: &mut Findings) -> Option<i64> {
+        let value = self.scalar().and_then(|s| s.value.as_i64());
+        match value {
+            Some(value) if (least..=greatest).contains(&value) => Some(value),
+            _ if greatest == i64::MAX => {
+                self.refuse(findings, &format!("a whole number, at least {least}"))
+            }
+            _ => self.refuse(findings, &format!("a whole number from {least} to {greatest}")),
+        }
+    }
+
+    /// A whole number from `least` to the most that 32 bits hold.
+    pub fn count(&self, least: u32, findings: &mut Findings) -> Option<u32> {
+        let value = self.integer(i64::from(least), i64::from(u32::MAX), findings)?;
+        u32::try_from(value).ok()
+    }
+
+    /// A number within bounds, both included.
+    pub fn number(&self, least: f64, greatest: f64, findings: &mut Findings) -> Option<f64> {
+        match self.scalar().and_then(|s| s.value.as_f64()) {
+            Some(value) if (least..=greatest).contains(&value) => Some(value),
+            _ => self.refuse(findings, &format!("a number from {least} to {greatest}")),
+        }
+    }
+
+    /// One of some words.
+    pub fn choice<T: Copy>(&self, words: &[(&str, T)], findings: &mut Findings) -> Option<T> {
+        let text = self.scalar().map(|s| s.text.as_str());
+        if let Some((_, value)) = words.iter().find(|(word, _)| Some(*word) == text) {
+            return Some(*value);
+        }
+        let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let near = suggestion(text.unwrap_or_default(), all.iter().copied());
+        self.refuse(findings, &format!("{}{near}", all.join(", ")))
+    }
+
+    /// Milliseconds or a text such as `1h30m`, at least `least`; a day is 24 hours.
+    pub fn duration(&self, least: Duration, findings: &mut Findings) -> Option<Duration> {
+        const EXPECTED: &str = "milliseconds or a text such as \"30s\" or \"1h30m\"";
+        let Some(ms) = self.scalar().and_then(milliseconds) else {
+            return self.refuse(findings, EXPECTED);
+        };
+        let value = Duration::from_millis(ms);
+        if value < least {
+            return self.refuse(findings, &format!("at least {} ms", least.as_millis()));
+        }
+        if value > limits::DURATION_MAX {
+            let days = limits::DURATION_MAX.as_secs() / 86_400;
+            return self.refuse(findings, &format!("at most {days} days"));
+        }
+        Some(value)
+    }
+
+    /// Bytes: a plain number or one with K, M, G, T (powers of 1000) or Ki, Mi, Gi, Ti (of 1024).
+    pub fn size(&self, findings: &mut Findings) -> Option<u64> {
+        let bytes = self.scalar().and_then(|s| size(&s.text)).filter(|b| *b > 0);
+        bytes.or_else(|| self.refuse(findings, "bytes, such as 1000000, 2G or 512Mi"))
+    }
+
+    /// An octal mask up to 777: `"022"`, `022` or `0o22`; never a decimal number.
+    pub fn octal(&self, findings: &mut Findings) -> Option<u32> {
+        let digits = self.scalar().and_then(|s| {
+            let text = s.text.as_str();
+            let octal = !s.plain || text.starts_with('0');
+            octal.then(|| text.strip_prefix("0o").unwrap_or(text))
+        });
+        digits
+            .filter(|d| !d.is_empty() && d.len() <= 4 && d.bytes().all(|b| b.is_ascii_digit()))
+            .and_then(|d| u32::from_str_radix(d, 8).ok())
+            .filter(|mask| *mask <= 0o777)
+            .or_else(|| self.refuse(findings, "octal digits in quotes, such as \"022\""))
+    }
+
+    /// The parts of a list.
+    pub fn list(&self, findings: &mut Findings) -> Option<Vec<Self>> {
+        let Kind::List(items) = &self.node.kind else {
+            return self.refuse(findings, "a list");
+        };
+        let item = |(index, node): (usize, &'a Node)| {
+            let mut path = self.place.path.clone();
+            push_index(&mut path, index);
+            Self { node, place: Place { at: node.at, path } }
+        };
+        Some(items.iter().enumerate().map(item).collect())
+    }
+
+    /// The keys of a map whose keys are known beforehand.
+    pub fn map(&self, findings: &mut Findings) -> Option<Fields<'a>> {
+        let Kind::Map(entries) = &self.node.kind else {
+            return self.refuse(findings, "a map");
+        };
+        Some(Fields { place: self.place.clone(), entries, known: Vec::new() })
+    }
+
+    /// The keys of a map whose keys are free, each with the place of the key.
+    pub fn pairs(&self, findings: &mut Findings) -> Option<Vec<(&'a str, Place, Self)>> {
+        let Kind::Map(entries) = &self.node.kind else {
+            return self.refuse(findings, "a map");
+        };
+        Some(entries.iter().map(|e| pair(&self.place, e)).collect())
+    }
+
+    /// Any JSON map.
+    pub fn json_map(&self, findings: &mut Findings) -> Option<JsonMap> {
+        match self.node.to_json() {
+            Value::Object(map) => Some(map),
+            _ => self.refuse(findings, "a map"),
+        }
+    }
+}
+
+fn pair<'a>(parent: &Place, entry: &'a Entry) -> (&'a str, Place, Item<'a>) {
+    let mut path = parent.path.clone();
+    push_key(&mut path, &entry.key);
+    let at = if entry.value.is_null() { entry.at } else { entry.value.at };
+    let item = Item { node: &entry.value, place: Place { at, path: path.clone() } };
+    (&entry.key, Place { at: entry.at, path }, item)
+}
+
+/// The keys of one map; each key that is asked for counts as known.
+#[derive(Debug)]
+pub struct Fields<'a> {
+    /// The map's place.
+    pub place: Place,
+    entries: &'a [Entry],
+    known: Vec<&'static str>,
+}
+
+impl<'a> Fields<'a> {
+    /// The value of a key; `None` if it is not there or null.
+    pub fn take(&mut self, key: &'static str) -> Option<Item<'a>> {
+        self.known.push(key);
+        let entry = self.entries.iter().find(|e| e.key == key)?;
+        (!entry.value.is_null()).then(|| pair(&self.place, entry).2)
+    }
+
+    /// The value of a key that must be there.
+    pub fn need(&mut self, key: &'static str, findings: &mut Findings) -> Option<Item<'a>> {
+        let item = self.take(key);
+        if item.is_none() {
+            let mut place = self.place.clone();
+            push_key(&mut place.path, key);
+            if let Some(entry) = self.entries.iter().find(|e| e.key == key) {
+                place.at = entry.at;
+            }
+            findings.error(&place, "is missing; it is required");
+        }
+        item
+    }
+
+    /// Refuses a key whose meaning comes with a later version.
+    pub fn unsupported(&mut self, key: &'static str, findings: &mut Findings) {
+        if let Some(item) = self.take(key) {
+            findings.error(&item.place, format!("{key} is not supported by this version yet"));
+        }
+    }
+
+    /// Whether a key is there and not null, without making it known.
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
+        self.entries.iter().any(|e| e.key == key && !e.value.is_null())
+    }
+
+    /// Refuses every key that nobody asked for; says whether there was one.
+    pub fn finish(self, findings: &mut Findings) -> bool {
+        let mut unknown = false;
+        for entry in self.entries.iter().filter(|e| !self.known.contains(&e.key.as_str())) {
+            unknown = true;
+            let (_, place, _) = pair(&self.place, entry);
+            let near = suggestion(&entry.key, self.known.iter().copied());
+            findings.error(&place, format!("unknown key {:?}{near}", shorten(&entry.key)));
+        }
+        unknown
+    }
+}
+
+fn milliseconds(scalar: &Scalar) -> Option<u64> {
+    if let Some(ms) = scalar.value.as_u64() {
+        return Some(ms);
+    }
+    let text = scalar.text.trim();
+    if text.bytes().all(|b| b.is_ascii_digit()) {
+        return if scalar.plain { None } else { text.parse().ok() };
+    }
+    let span: jiff::Span = text.parse().ok()?;
+    let duration = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()?;
+    if duration.subsec_nanos() % 1_000_000 != 0 {
+        return None;
+    }
+    u64::try_from(duration.as_millis()).ok()
+}
+
+fn size(text: &str) -> Option<u64> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at_checked(split)?;
+    let factor: u64 = match unit.strip_suffix('B').unwrap_or(unit) {
+        "" => 1,
+        "K" | "k" => 1000,
+        "M" => 1000_u64.pow(2),
+        "G" => 1000_u64.pow(3),
+        "T" => 1000_u64.pow(4),
+        "Ki" => 1024,
+        "Mi" => 1024_u64.pow(2),
+        "Gi" => 1024_u64.pow(3),
+        "Ti" => 1024_u64.pow(4),
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// Why a word is no name for an environment variable of a task; `None`: it is one.
+#[must_use]
+pub fn variable_problem(name: &str) -> Option<String> {
+    if name.starts_with("SCHED_") {
+        return Some(format!("{} is set by the scheduler; choose another name", shorten(name)));
+    }
+    let mut bytes = name.bytes();
+    let first = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
+    let good = first && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    (!good).then(|| {
+        format!("{:?} is no name for a variable; expected letters, digits and _", shorten(name))
+    })
+}
+
+/// At most sixty characters of a text, for messages.
+#[must_use]
+pub fn shorten(text: &str) -> String {
+    const MAX: usize = 60;
+    if text.chars().count() <= MAX {
+        return text.to_owned();
+    }
+    format!("{}…", text.chars().take(MAX).collect::<String>())
+}

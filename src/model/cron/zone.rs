@@ -1,0 +1,111 @@
+//! From wall-clock times to instants: what happens where a zone's clock changes.
+//!
+//! Vixie's rule. A *wildcard* expression follows the clock: it fires in both passes of a repeated
+//! hour and not in a skipped one. A *fixed* one fires once a day whatever the clock does: a skipped
+//! time at the moment of the jump, a repeated one in its first pass. Changes of more than three
+//! hours are a matter of the calendar, not of the season: nothing is made up, nothing held back.
+//!
+//! The answer is a function of expression, zone and time; there is no memory.
+
+use jiff::tz::TimeZone;
+
+use super::calendar::Calendar;
+
+/// The greatest change of a clock that is made up for, in seconds.
+const CHANGE_MAX: i64 = 3 * 3600;
+
+/// One fire, in seconds since the epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fire {
+    pub(super) at: i64,
+    /// What the clock's change did to it.
+    pub(super) change: Option<Change>,
+}
+
+/// What a clock's change did to a fire; each holds the wall clock's seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Its time was skipped: it fires at the jump.
+    Moved(i64),
+    /// Its time comes twice, and this is the first.
+    First(i64),
+    /// Its time comes twice, and this is the second.
+    Second(i64),
+}
+
+/// A stretch of time in which the zone's offset stays the same. Seconds throughout.
+struct Stretch {
+    /// Its start and the offset before it; `None`: since ever.
+    before: Option<(i64, i64)>,
+    offset: i64,
+    /// Its end, exclusive; `None`: for ever.
+    end: Option<i64>,
+}
+
+impl Stretch {
+    fn holding(zone: &TimeZone, at: i64) -> Option<Self> {
+        let instant = jiff::Timestamp::from_second(at).ok()?;
+        let just_after = jiff::Timestamp::from_second(at.checked_add(1)?).ok()?;
+        let before = zone.preceding(just_after).next().and_then(|transition| {
+            let start = transition.timestamp().as_second();
+            Some((start, offset_at(zone, start.checked_sub(1)?)?))
+        });
+        let end = zone.following(instant).next().map(|t| t.timestamp().as_second());
+        Some(Self { before, offset: offset_at(zone, at)?, end })
+    }
+
+    fn after(&self, zone: &TimeZone, end: i64) -> Option<Self> {
+        let instant = jiff::Timestamp::from_second(end).ok()?;
+        let next = zone.following(instant).next().map(|t| t.timestamp().as_second());
+        Some(Self { before: Some((end, self.offset)), offset: offset_at(zone, end)?, end: next })
+    }
+
+    /// The wall-clock times at the start that were there already before it: from, to.
+    fn repeated(&self) -> Option<(i64, i64)> {
+        let (start, before) = self.before?;
+        (before > self.offset).then_some((start + self.offset, start + before))
+    }
+}
+
+fn offset_at(zone: &TimeZone, at: i64) -> Option<i64> {
+    let instant = jiff::Timestamp::from_second(at).ok()?;
+    Some(zone.to_offset(instant).seconds().into())
+}
+
+/// The first fire strictly after a time.
+pub(super) fn next(calendar: &Calendar, after: i64, zone: &TimeZone) -> Option<Fire> {
+    let wildcard = calendar.fields().wildcard;
+    let held_back = |from: i64, to: i64| !wildcard && to - from <= CHANGE_MAX;
+    let mut stretch = Stretch::holding(zone, after)?;
+    let mut from = after + stretch.offset;
+    if let Some((_, to)) = stretch.repeated().filter(|(a, b)| held_back(*a, *b)) {
+        from = from.max(to - 1);
+    }
+    let mut wall = calendar.after(from)?;
+    loop {
+        let at = wall - stretch.offset;
+        let Some(end) = stretch.end.filter(|end| at >= *end) else {
+            return Some(Fire { at, change: repetition(&stretch, zone, wall) });
+        };
+        let next = stretch.after(zone, end)?;
+        let (stopped, resumed) = (end + stretch.offset, end + next.offset);
+        if wall < resumed {
+            if !wildcard && resumed - stopped <= CHANGE_MAX {
+                return Some(Fire { at: end, change: Some(Change::Moved(wall)) });
+            }
+            wall = calendar.after(resumed - 1)?;
+        } else if resumed < stopped && !held_back(resumed, stopped) {
+            wall = calendar.after(resumed - 1)?;
+        }
+        stretch = next;
+    }
+}
+
+/// Which of two a time is, if the wall clock shows it twice.
+fn repetition(stretch: &Stretch, zone: &TimeZone, wall: i64) -> Option<Change> {
+    if stretch.repeated().is_some_and(|(from, to)| (from..to).contains(&wall)) {
+        return Some(Change::Second(wall));
+    }
+    let (from, to) = stretch.after(zone, stretch.end?)?.repeated()?;
+    (from..to).contains(&wall).then_some(Change::First(wall))
+}
