@@ -362,9 +362,9 @@ pub(crate) struct EventsArgs {
     /// After this position, or since this time
     #[arg(long, value_name = "SEQ|TIME", value_parser = time_text::parse_since)]
     pub(crate) since: Option<time_text::Since>,
-    /// At most this many
+    /// The newest this many; with --since the first. Default: 100, with --since or -f all
     #[arg(short = 'n', long, value_name = "N")]
-    pub(crate) lines: Option<usize>,
+    pub(crate) lines: Option<u64>,
 }
 
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sched::model::instance::{Attempt, Cause, InstanceState};
+use sched::model::spec::{DepType, Strength};
 use sched::model::time::Timestamp;
 use sched::model::view::InstanceView;
 
@@ -152,13 +153,22 @@ fn dependencies(view: &InstanceView, output: &Output) -> String {
     let rows = view.dependencies.iter().map(|edge| {
         vec![
             edge.task_id.as_str().into(),
-            format!("{:?} {:?}", edge.strength, edge.dep_type).to_uppercase().into(),
+            edge_kind(edge.strength, edge.dep_type).into(),
             edge.instance_id.as_ref().map_or("(none yet)", |id| id.as_str()).into(),
             edge.state.map_or_else(|| Field::from(""), state),
             if edge.satisfied { "yes" } else { "no" }.into(),
         ]
     });
     table(&["WAITS FOR", "EDGE", "INSTANCE", "STATE", "SATISFIED"], rows.collect(), output)
+}
+
+const fn edge_kind(strength: Strength, dep_type: DepType) -> &'static str {
+    match (strength, dep_type) {
+        (Strength::Strong, DepType::Success) => "STRONG SUCCESS",
+        (Strength::Strong, DepType::DataReady) => "STRONG DATA_READY",
+        (Strength::Weak, DepType::Success) => "WEAK SUCCESS",
+        (Strength::Weak, DepType::DataReady) => "WEAK DATA_READY",
+    }
 }
 
 fn attempts(attempts: &[Attempt], output: &Output) -> String {

@@ -132,7 +132,7 @@ fn entry(head: &str, value: &Value, depth: usize, out: &mut String) {
         }
         Value::String(text) => out.push_str(&format!("{indent}{head} {}\n", super::clean(text))),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) | Value::Array(_) => {
-            out.push_str(&format!("{indent}{head} {value}\n"))
+            out.push_str(&format!("{indent}{head} {value}\n"));
         }
     }
 }

@@ -1,1 +1,198 @@
+use serde_json::json;
 
+use jiff::tz::TimeZone;
+use sched::model::record::LogRecord;
+use sched::model::view::{InstanceView, StatusView, TaskView};
+
+use super::*;
+use crate::cli::Format;
+
+const NOW: &str = "2026-11-30T12:00:00Z";
+
+/// Output to nowhere in particular, at noon, in UTC.
+pub(crate) fn output(format: Format) -> Output {
+    let now = Timestamp::parse(NOW).unwrap();
+    Output { format, color: false, width: None, now, zone: TimeZone::UTC }
+}
+
+/// An instance as the daemon shows it, with what a test is about put over.
+pub(crate) fn instance_json(id: &str, state: &str, over: &serde_json::Value) -> serde_json::Value {
+    let mut value = json!({
+        "instanceId": id, "taskId": "order.settle.v2", "version": 2, "revision": 1,
+        "state": state, "reason": null, "attempt": 1, "maxAttempts": 3, "cycle": "2026-11-30",
+        "date": "2026-11-30", "scheduledTime": "2026-11-30T02:00:00Z",
+        "trigger": {"kind": "cron", "expr": "0 2 * * *"}, "root": id, "priority": 4,
+        "effectivePriority": 4, "queue": "default", "executorId": "local",
+        "createdAt": "2026-11-30T02:00:00Z", "readyAt": "2026-11-30T02:00:00Z",
+        "startedAt": "2026-11-30T11:58:00Z", "finishedAt": null, "nextRetryAt": null,
+        "durationMs": null, "exitCode": null, "signal": null, "errorCode": null, "message": null,
+        "staticParams": {}, "runtimeParams": {}, "output": null, "dependencies": [],
+        "degraded": false, "paused": null, "dedupKey": null, "attempts": []
+    });
+    for (key, entry) in over.as_object().into_iter().flatten() {
+        value[key] = entry.clone();
+    }
+    value
+}
+
+pub(crate) fn instance_view(id: &str, state: &str, over: &serde_json::Value) -> InstanceView {
+    serde_json::from_value(instance_json(id, state, over)).unwrap()
+}
+
+/// A task with the label `line=retail`, whose newest instance is in `last`.
+pub(crate) fn task_view(id: &str, last: Option<InstanceState>) -> TaskView {
+    let last = last.map(|state| {
+        json!({"instanceId": "01k", "state": state, "cycle": "2026-11-30",
+               "startedAt": "2026-11-30T02:00:00Z", "finishedAt": "2026-11-30T02:10:00Z",
+               "errorCode": null})
+    });
+    serde_json::from_value(json!({
+        "taskId": id, "version": 2, "revision": 3, "createdAt": "2026-11-01T00:00:00Z",
+        "file": "/etc/sched.d/order.yaml", "status": "ACTIVE", "unresolved": [], "paused": null,
+        "owner": "trade", "taskType": "SHELL", "priority": 4, "queue": "default",
+        "schedule": "0 2 * * *", "nextFireTime": "2026-12-01T02:00:00Z", "lastInstance": last,
+        "labels": {"line": "retail"}, "spec": null
+    }))
+    .unwrap()
+}
+
+#[test]
+fn the_list_of_tasks_has_the_columns_of_the_contract() {
+    let views =
+        [task_view("order.settle.v2", Some(InstanceState::Failed)), task_view("a.b.v1", None)];
+    let expected = "\
+TASK             SCHEDULE   NEXT                 LEFT    LAST      RESULT  STATE
+order.settle.v2  0 2 * * *  2026-12-01 02:00:00  in 14h  9h50m ago  FAILED  ACTIVE
+a.b.v1           0 2 * * *  2026-12-01 02:00:00  in 14h  -          -       ACTIVE
+";
+    let text = task::list(&views, &output(Format::Table));
+    let words = |text: &str| -> Vec<Vec<String>> {
+        let fields = |line: &str| line.split("  ").map(|w| w.trim().to_owned()).collect::<Vec<_>>();
+        text.lines().map(|l| fields(l).into_iter().filter(|w| !w.is_empty()).collect()).collect()
+    };
+    assert_eq!(words(&text), words(expected));
+    assert!(!text.contains('\u{1b}'));
+    assert!(task::list(&views, &output(Format::Wide)).contains("/etc/sched.d/order.yaml"));
+}
+
+#[test]
+fn colour_is_there_if_it_is_wanted() {
+    let wanted = Output { color: true, ..output(Format::Table) };
+    assert!(task::list(&[task_view("a.b.v1", None)], &wanted).contains('\u{1b}'));
+}
+
+#[test]
+fn a_table_fits_the_terminal() {
+    let narrow = Output { width: Some(60), ..output(Format::Table) };
+    let text = task::list(&[task_view("order.settle.v2", Some(InstanceState::Failed))], &narrow);
+    assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+}
+
+#[test]
+fn instances_say_why_they_are_where_they_are() {
+    let retry = json!({"errorCode": "EXIT_4", "nextRetryAt": "2026-11-30T12:00:30Z"});
+    let views = [
+        instance_view("01a", "RUNNING", &json!({})),
+        instance_view("01b", "FAILED", &retry),
+        instance_view("01c", "READY", &json!({"reason": "NO_SLOT"})),
+    ];
+    let text = instance::list(&views, &output(Format::Table));
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[1].contains("RUNNING") && lines[1].ends_with("2m"), "{text}");
+    assert!(lines[2].contains("EXIT_4, retry in 30s"), "{text}");
+    assert!(lines[3].contains("NO_SLOT"), "{text}");
+}
+
+#[test]
+fn an_end_is_for_good_unless_a_retry_is_to_come() {
+    let over = |state: &str, retry: Option<&str>| {
+        instance::is_over(&instance_view("i", state, &json!({"nextRetryAt": retry})))
+    };
+    assert!(over("SUCCEEDED", None) && over("CANCELLED", None) && over("FAILED", None));
+    assert!(!over("FAILED", Some(NOW)) && !over("TIMEOUT", Some(NOW)));
+    assert!(!over("RUNNING", None) && !over("BLOCKED", None));
+}
+
+#[test]
+fn the_page_of_an_instance_names_edges_and_attempts() {
+    let over = json!({
+        "message": "exit status 4\n\u{1b}[31m", "runtimeParams": {"bizDate": "2026-11-30"},
+        "dependencies": [{"taskId": "a.b.v1", "depType": "SUCCESS", "strength": "STRONG",
+                          "instanceId": null, "state": null, "satisfied": false}],
+        "attempts": [{"attempt": 1, "lease": 7, "executorId": "local", "bootId": "b",
+                      "startedAt": "2026-11-30T02:00:00Z", "finishedAt": "2026-11-30T02:00:05Z",
+                      "exitCode": 4, "signal": null, "errorCode": "EXIT_4", "userMs": 100,
+                      "systemMs": 20, "maxRssBytes": 3_565_159, "outputBytes": 17}]
+    });
+    let text = instance::page(&instance_view("01a", "FAILED", &over), &output(Format::Table));
+    for word in
+        ["01a", "cron 0 2 * * *", "a.b.v1", "(none yet)", "EXIT_4", "5s", "120ms", "3.4Mi", "17B"]
+    {
+        assert!(text.contains(word), "{word} in:\n{text}");
+    }
+    assert!(text.contains(r#"{"bizDate":"2026-11-30"}"#), "{text}");
+    assert!(!text.contains('\u{1b}'), "{text}");
+}
+
+#[test]
+fn status_shows_bad_files_with_their_place_and_what_is_degraded() {
+    let status: StatusView = serde_json::from_value(json!({
+        "version": "0.1.0", "pid": 4242, "startedAt": "2026-11-30T10:00:00Z",
+        "instances": {"open": 9, "pending": 1, "blocked": 2, "ready": 3, "running": 2,
+                      "retrying": 1},
+        "tasks": 17,
+        "queues": [{"name": "default", "weight": 4, "maxRunning": null, "ready": 3, "running": 2,
+                    "paused": {"since": "2026-11-30T11:59:00Z", "uid": 0, "reason": "move",
+                               "until": null}}],
+        "executors": [{"executorId": "local", "connected": true, "pid": 77, "incarnation": 1,
+                       "slots": 8, "running": 2, "taskTypes": ["*"], "labels": {"zone": "a"},
+                       "lastHeartbeatAt": "2026-11-30T11:59:58Z", "load1": 0.5}],
+        "specErrors": [{"file": "/etc/sched.d/keep.me.v1.yaml", "line": 3, "column": 5,
+                        "path": "retry", "message": "is no object"}],
+        "degraded": ["the disk is nearly full"], "paused": null, "stopping": false
+    }))
+    .unwrap();
+    let running = [instance_view("01run", "RUNNING", &json!({}))];
+    let failed = [instance_view("01bad", "FAILED", &json!({"errorCode": "EXIT_4"}))];
+    let text = status::page(&status, &running, &failed, &output(Format::Table));
+    for word in [
+        "0.1.0",
+        "4242",
+        "2h ago",
+        "9 open: 1 pending, 2 blocked, 3 ready, 2 running, 1 waiting for a retry",
+        "/etc/sched.d/keep.me.v1.yaml:3:5: retry: is no object",
+        "the disk is nearly full",
+        "paused 1m ago by uid 0: move",
+        "2/8",
+        "01run",
+        "01bad",
+        "EXIT_4",
+    ] {
+        assert!(text.contains(word), "{word} in:\n{text}");
+    }
+}
+
+#[test]
+fn a_record_is_one_line() {
+    let record: LogRecord = serde_json::from_value(json!({
+        "seq": 12, "at": "2026-11-30T11:00:00Z", "uid": 1000, "kind": "moved",
+        "instanceId": "01a", "taskId": "a.b.v1", "from": "RUNNING", "to": "FAILED",
+        "reason": "RETRY_WAIT", "attempt": 1, "executorId": null, "errorCode": "EXIT_4",
+        "nextRetryAt": "2026-11-30T12:00:10Z", "isFinal": false
+    }))
+    .unwrap();
+    let expected = "    12  2026-11-30 11:00:00  a.b.v1 01a RUNNING → FAILED \
+                    (EXIT_4, RETRY_WAIT, again in 10s) [uid 1000]";
+    assert_eq!(event::line(&record, &output(Format::Table)), expected);
+}
+
+#[test]
+fn a_definition_is_shown_without_what_is_empty() {
+    let spec = json!({"taskId": "a.b.v1", "args": [], "name": null, "retry": {"maxAttempts": 3},
+                      "handler": "echo a\necho b\n", "dependsOn": [{"taskId": "c.d.v1"}]});
+    let text = task::definition(&spec);
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines.contains(&"taskId: a.b.v1") && lines.contains(&"  maxAttempts: 3"), "{text}");
+    assert!(text.contains("handler: |\n  echo a\n  echo b\n"), "{text}");
+    assert!(!text.contains("args") && !text.contains("name"), "{text}");
+}
