@@ -1,7 +1,6 @@
 //! Where requests wait for their answers: the door's way to the core and back.
 
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -11,7 +11,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 use super::clock::{Alarm, Clock};
 use super::desk::Waiting;
 use super::{print, systemd};
-use crate::execution::pool::ExecutorPool;
+use crate::execution::ExecutorPool;
 use crate::limits;
 use crate::model::command::{Command, Effects, FileWatch};
 use crate::model::event::Event;
@@ -40,9 +40,7 @@ impl EventLoop {
     ///
     /// # Errors
     /// [`StoreError`] as soon as a commit fails: nothing of that batch has been acted on.
-    pub(super) async fn run(
-        mut self,
-    ) -> Result<(StopMode, Committer, ExecutorPool), StoreError> {
+    pub(super) async fn run(mut self) -> Result<(StopMode, Committer, ExecutorPool), StoreError> {
         let first = self.engine.start(self.clock.now());
         self.carry_out(first).await?;
         let mut batch = Vec::new();

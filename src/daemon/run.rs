@@ -17,8 +17,7 @@ use super::{arrivals, systemd};
 use crate::access::server::{Door, DoorArgs, DoorError};
 use crate::access::spec_dir::SpecDir;
 use crate::config::Config;
-use crate::execution::ExecutionError;
-use crate::execution::pool::{ExecutorPool, PoolArgs};
+use crate::execution::{ExecutionError, ExecutorPool, PoolArgs};
 use crate::limits;
 use crate::model::event::{Definitions, Event};
 use crate::model::request::StopMode;
@@ -58,7 +57,8 @@ impl DaemonError {
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::Store(StoreError::InUse { .. }) => 75,
-            Self::Store(error) if error.is_write() => 74,
+            Self::Store(StoreError::Io { .. } | StoreError::Write { .. } | StoreError::Ended) => 74,
+            Self::Store(StoreError::OutOfOrder { .. }) => 70,
             Self::Store(_) | Self::Door(_) => 78,
             Self::Execution(_) | Self::Signals(_) | Self::System { .. } => 70,
         }
@@ -135,8 +135,7 @@ async fn serve(
         &tracker,
         stop.clone(),
     );
-    let arriving =
-        arrivals::start(watches, clock.clone(), events.clone(), &tracker, stop.clone());
+    let arriving = arrivals::start(watches, clock.clone(), events.clone(), &tracker, stop.clone());
     tracker.spawn(heed(signals, events.clone(), specs.clone(), settings.on_stop, stop.clone()));
     let waiting = Waiting::default();
     let desk = Desk::new(events, waiting.clone(), specs, arriving);

@@ -303,6 +303,7 @@ pub(super) fn one_of_each() -> Batch {
         Row::Task(TaskRow {
             task_id: a.clone(),
             revision: Some(2),
+            file: "/etc/sched.d/a.yaml".to_owned(),
             created_at: at(0),
             revisions: 2,
             paused: Some(pause()),

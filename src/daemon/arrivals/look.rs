@@ -131,8 +131,7 @@ impl Looker {
 
     /// When [`Self::look`] has something to do without a hint.
     pub(super) fn next_look(&self) -> Duration {
-        let restructured =
-            if self.is_restructured { self.walk_not_before } else { Duration::MAX };
+        let restructured = if self.is_restructured { self.walk_not_before } else { Duration::MAX };
         let polls = self.routes.values().filter(|route| self.period(route).is_some());
         polls
             .map(|route| route.next_poll)
@@ -168,7 +167,9 @@ impl Looker {
                 let fit = route.pattern.fit(&parts);
                 is_way |= fit.is_way;
                 was_way |= fit.is_way && route.leads_through(&path);
-                if fit.is_match && let Some(path) = path.to_str() {
+                if fit.is_match
+                    && let Some(path) = path.to_str()
+                {
                     keys.push((Arc::clone(text), Arc::from(path)));
                 }
             }
