@@ -16,7 +16,8 @@ use tokio::time::Sleep;
 
 use super::codec::EncodedBatch;
 use super::error::StoreError;
-use super::journal::{Journal, Position};
+use super::frame::Position;
+use super::journal::Journal;
 use super::reader::View;
 use super::table::{self, Write};
 use crate::config::Durability;

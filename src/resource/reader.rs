@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::error::StoreError;
-use super::journal::Position;
+use super::frame::Position;
 use super::keys::Range;
 use super::lock::StateLock;
 use super::sled_store::SledStore;

@@ -24,7 +24,7 @@ use std::sync::{PoisonError, RwLock};
 
 use super::codec;
 use super::error::StoreError;
-use super::journal::Position;
+use super::frame::Position;
 use super::keys::{self, Range};
 use super::lock::sync_dir;
 use super::table::{Table, Visit, Write};
