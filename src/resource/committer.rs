@@ -16,7 +16,8 @@ use tokio::time::Sleep;
 
 use super::codec::EncodedBatch;
 use super::error::StoreError;
-use super::journal::{Journal, Position};
+use super::frame::Position;
+use super::journal::Journal;
 use super::reader::View;
 use super::table::{self, Write};
 use crate::config::Durability;
@@ -83,8 +84,9 @@ impl Committer {
 
     /// Makes a batch durable (written, for [`Durability::Relaxed`]) and visible to readers.
     ///
-    /// Batches are kept in the order of these calls' first polls. An empty one is kept nowhere
-    /// and costs nothing. After an error nobody knows whether the batch will be there after a
+    /// Batches are kept in the order of these calls' first polls as long as at most 1024 are on
+    /// the way at a time; beyond that, await one before the next. An empty one is kept nowhere and
+    /// costs nothing. After an error nobody knows whether the batch will be there after a
     /// restart, and every later commit fails with the same error.
     ///
     /// Not cancel safe before the batch is handed over (it is lost whole); dropped later, the
@@ -98,7 +100,12 @@ impl Committer {
         }
         let (answer, answered) = oneshot::channel();
         let commit = Commit { batch, answer: Some(answer) };
-        if self.inbox.send(commit).await.is_err() {
+        // Not `send` at once: it may yield before it queues, and a later commit overtake this one.
+        let handed_over = match self.inbox.try_send(commit) {
+            Err(mpsc::error::TrySendError::Full(commit)) => self.inbox.send(commit).await.is_ok(),
+            sent => sent.is_ok(),
+        };
+        if !handed_over {
             return Err(self.failure());
         }
         answered.await.unwrap_or_else(|_gone| Err(self.failure()))

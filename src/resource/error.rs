@@ -10,8 +10,9 @@ use crate::model::id::LogSeq;
 ///
 /// It is `Clone` because one failed sync is the answer to every commit that waited for it.
 /// Contract §5 gives the exit status: 75 for [`InUse`](Self::InUse), 74 for
-/// [`Io`](Self::Io), [`Write`](Self::Write) and [`Ended`](Self::Ended), 70 for
-/// [`OutOfOrder`](Self::OutOfOrder), 78 for the others, which all mean damaged state.
+/// [`Io`](Self::Io), [`Write`](Self::Write), [`Database`](Self::Database) and
+/// [`Ended`](Self::Ended), 70 for [`OutOfOrder`](Self::OutOfOrder) and
+/// [`Unwritable`](Self::Unwritable), 78 for the others, which mean damaged state.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// Another daemon has the state directory.

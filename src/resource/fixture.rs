@@ -111,7 +111,7 @@ fn full_instance() -> Instance {
         static_params: Arc::new(object(json!({"n": 1, "deep": {"list": [null, true, 1.5e-7]}}))),
         given_params: object(json!({"x": 0.1, "big": u64::MAX, "small": i64::MIN})),
         // Not read back exactly without serde_json's `float_roundtrip`.
-        runtime_params: object(json!({"y": 5.548_040_765_176_01e-7_f64})),
+        runtime_params: object(json!({"y": 0.907_303_832_202_868_9_f64})),
         output: Some(json!({"rows": 12})),
         edges: vec![Edge {
             task_id: task("up.v1"),

@@ -3,18 +3,7 @@
 //! Append-only, one frame per batch, synced before anything is acknowledged. It knows nothing of
 //! what a payload says. Everything else in the state directory can be rebuilt from it.
 //!
-//! `<state>/journal/0000000000000001.log`: [`MAGIC`], then frames of a [`HEADER`] and a payload:
-//!
-//! | bytes | field (little-endian) |
-//! |---|---|
-//! | 4 | `b"SJF1"`, to find frames behind a damaged one |
-//! | 4 | CRC-32 of all that follows in the frame |
-//! | 4 | payload's length |
-//! | 4 | log entries in it |
-//! | 8 | batch number, contiguous from 1 |
-//! | 8 | first log position (the next one, if there are no entries) |
-//! | 8 | newest batch that was known to be synced when this was written |
-//! | 32 | SHA-256 over the previous frame's hash (zeros at first), the three numbers before the last and the payload |
+//! `<state>/journal/0000000000000001.log`: [`MAGIC`], then frames (`super::frame`).
 //!
 //! A write that a crash cut short was never acknowledged and is cut off. Several frames may be
 //! written before one sync, and a power failure may then lose an early page of them and keep a
@@ -26,32 +15,14 @@ use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-
 use super::error::StoreError;
+use super::frame::{self, HEADER, Header, Position};
 use super::lock::{make_private_dir, sync_dir};
-use crate::model::id::LogSeq;
 
 /// What the file begins with: name and format.
 const MAGIC: &[u8; 8] = b"SCHEDJ1\n";
-/// What each frame begins with.
-const FRAME: &[u8; 4] = b"SJF1";
-/// Bytes before a payload.
-const HEADER: usize = 72;
 /// The file's name: the number of its first batch.
 const FILE_NAME: &str = "0000000000000001.log";
-
-/// A place in the journal: the end of one batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(super) struct Position {
-    /// Its number; 0: before the first.
-    pub(super) batch: u64,
-    /// The last log position up to there.
-    pub(super) seq: LogSeq,
-    /// The hash of the chain up to there.
-    pub(super) hash: [u8; 32],
-}
 
 /// One frame, read.
 pub(super) struct Entry<'a> {
@@ -85,6 +56,11 @@ pub(super) struct Scanned {
     torn: String,
 }
 
+/// The journal's file in its directory.
+pub(super) fn path(dir: &Path) -> PathBuf {
+    dir.join(FILE_NAME)
+}
+
 /// Opens the journal under `dir`, making an empty one if there is none, and gives each frame in
 /// order to `visit`. A torn end is seen, not yet cut.
 ///
@@ -97,7 +73,7 @@ pub(super) fn scan(
     dir: &Path,
     visit: &mut dyn FnMut(&Entry<'_>) -> Result<(), StoreError>,
 ) -> Result<Scanned, StoreError> {
-    let path = dir.join(FILE_NAME);
+    let path = path(dir);
     if !path.try_exists().map_err(StoreError::io("look for the journal", &path))? {
         create(dir, &path)?;
     }
@@ -126,9 +102,9 @@ pub(super) fn scan(
         path: path.clone(),
         file: file.try_clone().map_err(read_error())?,
     };
-    let mut frame = Vec::new();
+    let mut bytes = Vec::new();
     while scanned.end < len {
-        match read_frame(&mut reader, len - scanned.end, &mut frame).map_err(read_error())? {
+        match frame::read(&mut reader, len - scanned.end, &mut bytes).map_err(read_error())? {
             Ok(()) => {}
             Err(problem) => {
                 scanned.check_torn(&problem)?;
@@ -136,14 +112,14 @@ pub(super) fn scan(
                 break;
             }
         }
-        let header = Header::of(&frame);
-        let payload = frame.get(HEADER..).unwrap_or_default();
+        let header = Header::of(&bytes);
+        let payload = bytes.get(HEADER..).unwrap_or_default();
         let position = header
             .follows(&scanned.last, payload)
             .map_err(|problem| damaged(&path, scanned.end, problem))?;
         visit(&Entry { position, offset: scanned.end, payload })?;
         scanned.last = position;
-        scanned.end += frame.len() as u64;
+        scanned.end += bytes.len() as u64;
     }
     Ok(scanned)
 }
@@ -151,9 +127,6 @@ pub(super) fn scan(
 /// Makes an empty journal so that a crash leaves it whole or not there at all.
 fn create(dir: &Path, path: &Path) -> Result<(), StoreError> {
     make_private_dir(dir)?;
-    if let Some(parent) = dir.parent() {
-        sync_dir(parent)?;
-    }
     let young = path.with_extension("new");
     let made = File::options()
         .write(true)
@@ -172,94 +145,6 @@ fn create(dir: &Path, path: &Path) -> Result<(), StoreError> {
 
 fn damaged(file: &Path, offset: u64, problem: String) -> StoreError {
     StoreError::Damaged { file: file.to_path_buf(), offset, problem }
-}
-
-/// Reads one whole frame into `frame`; the inner error says why there is none.
-fn read_frame(
-    reader: &mut impl Read,
-    left: u64,
-    frame: &mut Vec<u8>,
-) -> std::io::Result<Result<(), String>> {
-    if left < HEADER as u64 {
-        return Ok(Err(format!("{left} bytes are left, a frame's header has {HEADER}")));
-    }
-    frame.resize(HEADER, 0);
-    reader.read_exact(frame)?;
-    if !frame.starts_with(FRAME) {
-        return Ok(Err("no frame begins here".to_owned()));
-    }
-    let len = Header::of(frame).len;
-    if u64::from(len) > left - HEADER as u64 {
-        return Ok(Err(format!("a frame of {len} bytes begins here, {left} are left")));
-    }
-    let payload = usize::try_from(len).map_err(std::io::Error::other)?;
-    frame.resize(HEADER + payload, 0);
-    reader.read_exact(frame.get_mut(HEADER..).unwrap_or_default())?;
-    if Header::of(frame).crc != crc(frame) {
-        return Ok(Err("the frame's checksum is wrong".to_owned()));
-    }
-    Ok(Ok(()))
-}
-
-/// The checksum of a whole frame: of all behind its own field.
-fn crc(frame: &[u8]) -> u32 {
-    crc32fast::hash(frame.get(8..).unwrap_or_default())
-}
-
-/// A frame's numbers.
-struct Header {
-    crc: u32,
-    len: u32,
-    entries: u32,
-    batch: u64,
-    first: u64,
-    synced: u64,
-    hash: [u8; 32],
-}
-
-impl Header {
-    /// Reads the first [`HEADER`] bytes; missing ones count as zeros.
-    fn of(frame: &[u8]) -> Self {
-        fn at<const N: usize>(frame: &[u8], offset: usize) -> [u8; N] {
-            frame.get(offset..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
-        }
-        Self {
-            crc: u32::from_le_bytes(at(frame, 4)),
-            len: u32::from_le_bytes(at(frame, 8)),
-            entries: u32::from_le_bytes(at(frame, 12)),
-            batch: u64::from_le_bytes(at(frame, 16)),
-            first: u64::from_le_bytes(at(frame, 24)),
-            synced: u64::from_le_bytes(at(frame, 32)),
-            hash: at(frame, 40),
-        }
-    }
-
-    fn chain(&self, before: &Position, payload: &[u8]) -> [u8; 32] {
-        let mut hash = Sha256::new();
-        hash.update(before.hash);
-        hash.update(self.entries.to_le_bytes());
-        hash.update(self.batch.to_le_bytes());
-        hash.update(self.first.to_le_bytes());
-        hash.update(payload);
-        hash.finalize().into()
-    }
-
-    /// The position behind this frame, if it is the one that comes after `before`.
-    fn follows(&self, before: &Position, payload: &[u8]) -> Result<Position, String> {
-        let (batch, first) = (before.batch + 1, before.seq.0 + 1);
-        if (self.batch, self.first) != (batch, first) {
-            return Err(format!(
-                "batch {} with log entry {} stands where batch {batch} with log entry {first} is \
-                 expected",
-                self.batch, self.first
-            ));
-        }
-        if self.hash != self.chain(before, payload) {
-            return Err(format!("batch {batch} does not continue the chain of hashes"));
-        }
-        let seq = LogSeq(before.seq.0 + u64::from(self.entries));
-        Ok(Position { batch, seq, hash: self.hash })
-    }
 }
 
 impl Scanned {
@@ -281,17 +166,12 @@ impl Scanned {
             .and_then(|_| self.file.read_to_end(&mut rest))
             .map_err(StoreError::io("read the journal", &self.path))?;
         let lost = self.last.batch + 1;
-        for at in 1..rest.len().saturating_sub(HEADER - 1) {
-            let later = rest.get(at..).unwrap_or_default();
-            if !later.starts_with(FRAME) {
-                continue;
-            }
-            let header = Header::of(later);
-            let whole = usize::try_from(header.len).ok().and_then(|n| later.get(..HEADER + n));
-            if whole.is_some_and(|frame| crc(frame) == header.crc) && header.synced >= lost {
+        for at in 1..rest.len() {
+            let later = rest.get(at..).and_then(Header::of_whole);
+            if let Some(later) = later.filter(|later| later.synced >= lost) {
                 let problem = format!(
                     "{problem}; batch {} behind it, at byte {}, is whole",
-                    header.batch,
+                    later.batch,
                     self.end + at as u64
                 );
                 return Err(damaged(&self.path, self.end, problem));
@@ -344,37 +224,7 @@ impl Journal {
         payload: &[u8],
         entries: usize,
     ) -> Result<Position, StoreError> {
-        let unwritable = |source: std::num::TryFromIntError| StoreError::Unwritable {
-            what: "batch",
-            problem: source.to_string(),
-        };
-        let mut header = Header {
-            crc: 0,
-            len: u32::try_from(payload.len()).map_err(unwritable)?,
-            entries: u32::try_from(entries).map_err(unwritable)?,
-            batch: self.last.batch + 1,
-            first: self.last.seq.0 + 1,
-            synced: self.synced,
-            hash: [0; 32],
-        };
-        header.hash = header.chain(&self.last, payload);
-        let start = self.unwritten.len();
-        let out = &mut self.unwritten;
-        out.extend_from_slice(FRAME);
-        out.extend_from_slice(&[0; 4]);
-        out.extend_from_slice(&header.len.to_le_bytes());
-        out.extend_from_slice(&header.entries.to_le_bytes());
-        out.extend_from_slice(&header.batch.to_le_bytes());
-        out.extend_from_slice(&header.first.to_le_bytes());
-        out.extend_from_slice(&header.synced.to_le_bytes());
-        out.extend_from_slice(&header.hash);
-        out.extend_from_slice(payload);
-        let sum = crc(out.get(start..).unwrap_or_default());
-        if let Some(field) = out.get_mut(start + 4..start + 8) {
-            field.copy_from_slice(&sum.to_le_bytes());
-        }
-        let seq = LogSeq(self.last.seq.0 + u64::from(header.entries));
-        self.last = Position { batch: header.batch, seq, hash: header.hash };
+        self.last = frame::append(&mut self.unwritten, &self.last, self.synced, payload, entries)?;
         Ok(self.last)
     }
 
@@ -388,12 +238,6 @@ impl Journal {
             .map_err(StoreError::write("write the journal", &self.path))?;
         self.unwritten.clear();
         Ok(())
-    }
-
-    /// Goes on with a file whose writes fail.
-    #[cfg(test)]
-    pub(super) fn break_for_test(&mut self, file: File) {
-        self.file = file;
     }
 
     /// Makes what was written durable: it survives a power failure.

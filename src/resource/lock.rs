@@ -56,16 +56,22 @@ impl StateLock {
     }
 }
 
-/// Makes a directory of mode 0700 and its missing parents, unless it is there.
+/// Makes a directory of mode 0700 and its missing parents durable, unless it is there.
 ///
 /// # Errors
 /// [`StoreError::Io`].
 pub(super) fn make_private_dir(dir: &Path) -> Result<(), StoreError> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.map_or(Ok(()), make_private_dir)?;
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(dir)
-        .map_err(StoreError::io("make the directory", dir))
+        .map_err(StoreError::io("make the directory", dir))?;
+    parent.map_or(Ok(()), sync_dir)
 }
 
 /// Makes the entries of a directory durable: new, renamed and removed names.

@@ -9,6 +9,7 @@
 mod codec;
 mod committer;
 mod error;
+mod frame;
 mod journal;
 mod keys;
 mod lock;
@@ -115,7 +116,7 @@ fn replay(dir: &Path, journal_dir: &Path) -> Result<Started, StoreError> {
             return if entry.position.batch == applied.batch && entry.position != applied {
                 Err(StoreError::Diverged {
                     dir: dir.to_path_buf(),
-                    file: journal_dir.to_path_buf(),
+                    file: journal::path(journal_dir),
                     batch: applied.batch,
                 })
             } else {
@@ -125,7 +126,7 @@ fn replay(dir: &Path, journal_dir: &Path) -> Result<Started, StoreError> {
         replayed += 1;
         let batch = codec::batch(entry.payload).map_err(|error| match error {
             StoreError::Unreadable { problem, .. } => StoreError::Damaged {
-                file: journal_dir.to_path_buf(),
+                file: journal::path(journal_dir),
                 offset: entry.offset,
                 problem,
             },

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::error::StoreError;
-use super::journal::Position;
+use super::frame::Position;
 use super::keys::Range;
 use super::lock::StateLock;
 use super::sled_store::SledStore;
@@ -200,5 +200,35 @@ impl History for Reader {
 
     fn revisions(&self, task: &TaskId) -> Result<Vec<Revision>, HistoryError> {
         table::revisions(&*self.view, task).map_err(|e| unreadable(&e))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newer_value_stays_visible_while_an_older_one_is_applied() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = StateLock::acquire(dir.path()).unwrap();
+        let sled = SledStore::open(&dir.path().join("db")).unwrap();
+        let view = View::new(sled, LogSeq(0), lock);
+        let batch = |number: u64, value: Option<&[u8]>| {
+            let write = Write { key: b"k".to_vec(), value: value.map(Into::into) };
+            (vec![write], Position { batch: number, seq: LogSeq(number), ..Position::default() })
+        };
+        let batches = [batch(1, Some(b"old")), batch(2, Some(b"new")), batch(3, None)];
+        for (writes, position) in batches.iter().take(2) {
+            view.publish(writes, position);
+        }
+        view.apply(&batches[0].0, &batches[0].1).unwrap();
+        assert_eq!(view.get(b"k").unwrap().as_deref(), Some(&b"new"[..]));
+        view.publish(&batches[2].0, &batches[2].1);
+        view.apply(&batches[1].0, &batches[1].1).unwrap();
+        assert_eq!(view.get(b"k").unwrap(), None);
+        view.apply(&batches[2].0, &batches[2].1).unwrap();
+        assert_eq!(view.get(b"k").unwrap(), None);
+        assert!(view.overlay.read().unwrap().is_empty());
+        assert_eq!(view.tip(), LogSeq(3));
     }
 }

@@ -6,8 +6,9 @@
 //!
 //! How sled 0.34.7 is used, and why:
 //! - `flush_every_ms(None)`: no thread that wakes an idle machine twice a second. That thread also
-//!   rewrites sparse segments, but so does each replacement of a page (`PageCache::replace`), so
-//!   space is still reused; and its sync only logs an error.
+//!   rewrites sparse segments, but so does each replacement of a page (`PageCache::replace`): 500
+//!   live values and a log of 2,000 entries, 60,000 batches of them, stayed at 15 MB. And its sync
+//!   only logs an error.
 //! - `flush()` writes without a sync on Linux: each one is followed by fdatasync on a descriptor
 //!   of our own. `flush_async` deadlocks under load and is never used.
 //! - one tree, one `Batch` per batch of the journal: all of it or nothing after a crash.
@@ -24,7 +25,7 @@ use std::sync::{PoisonError, RwLock};
 
 use super::codec;
 use super::error::StoreError;
-use super::journal::Position;
+use super::frame::Position;
 use super::keys::{self, Range};
 use super::lock::sync_dir;
 use super::table::{Table, Visit, Write};

@@ -69,7 +69,7 @@ async fn a_failed_write_is_the_answer_to_all_that_wait_and_all_that_come() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = parts(dir.path());
     // A descriptor that can only be read: every write to it fails with EBADF.
-    store.journal.break_for_test(File::open(dir.path().join("schedd.lock")).unwrap());
+    store.journal.break_with(File::open(dir.path().join("schedd.lock")).unwrap());
     let failure = Arc::clone(&store.failure);
     let (inbox, commits) = mpsc::channel(8);
     let mut answers = Vec::new();
@@ -117,7 +117,7 @@ async fn an_empty_batch_is_kept_nowhere() {
 }
 
 #[tokio::test]
-async fn relaxed_acknowledges_before_the_sync_and_syncs_by_itself() {
+async fn relaxed_acknowledges_before_the_sync_and_then_syncs_and_checkpoints_by_itself() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = parts(dir.path());
     store.durability = Durability::Relaxed { sync_within: Duration::from_millis(1) };
@@ -128,7 +128,6 @@ async fn relaxed_acknowledges_before_the_sync_and_syncs_by_itself() {
     store.keep(&mut group).unwrap();
     answered.await.unwrap().unwrap();
     assert_eq!(store.behind.len(), 1);
-    // Nobody sends anything any more: the alarm alone brings it into sled.
     let view = Arc::clone(&store.view);
     let (answer, answered) = oneshot::channel();
     let commit = Commit { batch: fixture::numbered(2), answer: Some(answer) };
@@ -138,9 +137,20 @@ async fn relaxed_acknowledges_before_the_sync_and_syncs_by_itself() {
         runtime.unwrap().block_on(store.run(commits))
     });
     answered.await.unwrap().unwrap();
-    while view.applied().unwrap().batch < 2 {
+    // Nobody sends anything any more: the alarms alone bring it into sled and onto the disk.
+    while view.applied().unwrap().batch < 2 || view.is_dirty() {
         tokio::task::yield_now().await;
     }
     drop(inbox);
     served.await.unwrap().unwrap();
+}
+
+#[test]
+fn what_the_daemon_awaits_can_move_between_threads() {
+    fn movable<T: Send>(_: &T) {}
+    let dir = tempfile::tempdir().unwrap();
+    let opened = open(dir.path(), Durability::Strict).unwrap();
+    movable(&opened.history);
+    movable(&opened.committer.commit(Batch::default()));
+    movable(&opened.committer.close());
 }

@@ -1,6 +1,14 @@
 use std::ops::Range;
 
 use super::*;
+use crate::model::id::LogSeq;
+
+impl Journal {
+    /// Goes on with a file whose writes fail.
+    pub(in crate::resource) fn break_with(&mut self, file: File) {
+        self.file = file;
+    }
+}
 
 /// A journal of payloads, each its own sync, and where the frames end.
 fn written(dir: &Path, payloads: &[&str]) -> (PathBuf, Vec<u64>) {
