@@ -100,6 +100,8 @@ pub(crate) enum Verb {
     Fires(FiresArgs),
     /// Print the append-only log
     Events(EventsArgs),
+    /// Check spec files without a daemon (exit 6 if one is wrong)
+    Validate(ValidateArgs),
     /// Have the daemon read the spec directory again now
     Reload,
     /// List executors
@@ -365,6 +367,16 @@ pub(crate) struct EventsArgs {
     /// The newest this many; with --since the first. Default: 100, with --since or -f all
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) lines: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ValidateArgs {
+    /// Spec files, or directories of them
+    #[arg(required = true, value_name = "FILE|DIR")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// The configuration that knows the task types; else the standard places
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
