@@ -42,13 +42,16 @@ pub(crate) fn validate(output: &Output, args: &ValidateArgs) -> Result<Exit, Fai
     for error in &report.errors {
         note(&render::clean(&error.to_string()));
     }
-    let (files, tasks) = (report.files, report.tasks);
+    let (tasks, files) = (counted(report.tasks, "task"), counted(report.files, "file"));
     note(&match report.errors.len() {
-        0 => format!("good: {tasks} tasks in {files} files"),
-        1 => format!("bad: 1 error in {files} files"),
-        errors => format!("bad: {errors} errors in {files} files"),
+        0 => format!("good: {tasks} in {files}"),
+        errors => format!("bad: {} in {files}", counted(errors, "error")),
     });
     Ok(if report.errors.is_empty() { Exit::Good } else { Exit::Refused })
+}
+
+fn counted(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 /// What specs may refer to. A standard configuration that cannot be used is only a warning: it is
