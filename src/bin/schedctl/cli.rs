@@ -10,6 +10,7 @@ use crate::time_text::{self, When};
 
 #[cfg(test)]
 mod tests;
+mod values;
 
 /// Talks to schedd, the task scheduler of this machine.
 #[derive(Debug, Parser)]
@@ -100,6 +101,8 @@ pub(crate) enum Verb {
     Fires(FiresArgs),
     /// Print the append-only log
     Events(EventsArgs),
+    /// Check spec files without a daemon (exit 6 if one is wrong)
+    Validate(ValidateArgs),
     /// Have the daemon read the spec directory again now
     Reload,
     /// List executors
@@ -128,7 +131,7 @@ pub(crate) struct ListArgs {
     #[arg(long)]
     pub(crate) failed: bool,
     /// Only tasks with this label; repeatable, all must match
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = values::key_value)]
     pub(crate) label: Vec<(String, String)>,
     /// Print ids only
     #[arg(short, long)]
@@ -146,7 +149,7 @@ pub(crate) struct NamedArgs {
 #[command(after_help = "Example: schedctl ps --state FAILED,TIMEOUT --since 1d")]
 pub(crate) struct PsArgs {
     /// Only these states, such as RUNNING,READY
-    #[arg(long, value_delimiter = ',', value_parser = state, ignore_case = true)]
+    #[arg(long, value_delimiter = ',', value_parser = values::state, ignore_case = true)]
     pub(crate) state: Vec<InstanceState>,
     /// Only instances of this task
     #[arg(long)]
@@ -177,7 +180,7 @@ pub(crate) struct RunArgs {
     /// Which task
     pub(crate) task: String,
     /// A runtime parameter; repeatable
-    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = key_value)]
+    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = values::key_value)]
     pub(crate) param: Vec<(String, String)>,
     /// Runtime parameters from a file with one JSON object; - is the standard input
     #[arg(long, value_name = "FILE")]
@@ -192,7 +195,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "ID")]
     pub(crate) request_id: Option<String>,
     /// Instead of the task's: 0 (first) to 9 (last), or a level's name
-    #[arg(long, value_parser = priority)]
+    #[arg(long, value_parser = values::priority)]
     pub(crate) priority: Option<Priority>,
     /// Not before this time
     #[arg(long, value_name = "TIME", value_parser = time_text::parse_when)]
@@ -312,7 +315,7 @@ pub(crate) struct PriorityArgs {
     #[arg(value_name = "TASK|INSTANCE")]
     pub(crate) name: String,
     /// 0 (first) to 9 (last), CRITICAL, HIGH, NORMAL, LOW or BACKGROUND
-    #[arg(value_parser = priority)]
+    #[arg(value_parser = values::priority)]
     pub(crate) value: Priority,
 }
 
@@ -322,7 +325,7 @@ pub(crate) struct EmitArgs {
     /// Its name
     pub(crate) event: String,
     /// A parameter of the event; repeatable
-    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = key_value)]
+    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = values::key_value)]
     pub(crate) param: Vec<(String, String)>,
 }
 
@@ -368,6 +371,16 @@ pub(crate) struct EventsArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ValidateArgs {
+    /// Spec files, or directories of them
+    #[arg(required = true, value_name = "FILE|DIR")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// The configuration that knows the task types; else the standard places
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ShutdownArgs {
     /// Let running tasks end first, start nothing new
     #[arg(long, conflicts_with = "cancel")]
@@ -378,24 +391,4 @@ pub(crate) struct ShutdownArgs {
     /// Do not ask
     #[arg(short, long)]
     pub(crate) yes: bool,
-}
-
-fn key_value(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        Some(_) | None => Err("expected NAME=VALUE".to_owned()),
-    }
-}
-
-fn state(text: &str) -> Result<InstanceState, String> {
-    InstanceState::parse(text).ok_or_else(|| {
-        let names: Vec<&str> = InstanceState::ALL.into_iter().map(InstanceState::as_str).collect();
-        format!("expected one of {}", names.join(", "))
-    })
-}
-
-fn priority(text: &str) -> Result<Priority, String> {
-    Priority::parse(&text.to_ascii_uppercase()).ok_or_else(|| {
-        "expected 0 (first) to 9 (last), CRITICAL, HIGH, NORMAL, LOW or BACKGROUND".to_owned()
-    })
 }

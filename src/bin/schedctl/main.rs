@@ -44,6 +44,9 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
     let output = Output::new(&cli, clock::now());
     let verb = cli.verb.unwrap_or(Verb::Status(StatusArgs { task: None }));
     // What needs no daemon.
+    if let Verb::Validate(args) = &verb {
+        return verbs::validate::validate(&output, args);
+    }
     if let Verb::Next(args) = &verb
         && let Some(expr) = &args.expr
     {
@@ -72,6 +75,7 @@ fn ask(session: &Session, verb: &Verb) -> Result<Exit, Failure> {
         Verb::Next(args) => verbs::next::next(session, args),
         Verb::Fires(args) => verbs::fires::fires(session, args),
         Verb::Events(args) => verbs::events::events(session, args),
+        Verb::Validate(args) => verbs::validate::validate(&session.output, args),
         Verb::Reload => verbs::daemon::reload(session),
         Verb::Executors => verbs::daemon::executors(session),
         Verb::Queues => verbs::daemon::queues(session),

@@ -12,4 +12,7 @@ pub(crate) mod ps;
 pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod status;
+#[cfg(test)]
+mod tests;
+pub(crate) mod validate;
 pub(crate) mod wait;

@@ -45,12 +45,20 @@ fn of_daemon(session: &Session) -> Result<Exit, Failure> {
         return Ok(Exit::Good);
     }
     let status: StatusView = answer.json()?;
-    let limit = SHOWN.to_string();
-    let instances = |states: &str| Target::new("/instances").query("state", states);
-    let running: Vec<InstanceView> = session.view(&instances("RUNNING").query("limit", &limit))?;
     let since = output.now.minus(LATELY).to_string();
-    let failed: Vec<InstanceView> =
-        session.view(&instances("FAILED,TIMEOUT").query("since", &since).query("limit", &limit))?;
+    let instances = |states: &str| {
+        Target::new("/instances").query("state", states).query("limit", &SHOWN.to_string())
+    };
+    let running = listed(session, &instances("RUNNING"));
+    let failed = listed(session, &instances("FAILED,TIMEOUT").query("since", &since));
     output.line(&render::status::page(&status, &running, &failed, output))?;
     Ok(Exit::Good)
+}
+
+/// Instances, or none and a word on stderr: a store that cannot be read must not hide the rest.
+fn listed(session: &Session, target: &Target) -> Vec<InstanceView> {
+    session.view(target).unwrap_or_else(|failure| {
+        session.output.note(&format!("instances are left out: {}", failure.text()));
+        Vec::new()
+    })
 }
