@@ -14,6 +14,7 @@
 
 pub mod fields;
 mod hints;
+mod meaning;
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use serde::Deserialize;
 use serde_json::Value;
 
+use self::meaning::Meaning;
 use crate::limits;
 
 /// Faults after which a file is not looked at any further.
@@ -123,11 +125,12 @@ impl Fault {
 pub fn read(bytes: &[u8]) -> Result<Vec<Node>, Vec<Fault>> {
     let text = decode(bytes).map_err(|fault| vec![fault])?;
     let mut documents = Builder::new(text).run()?;
-    documents.retain(|node| !node.is_null());
+    if documents.is_empty() {
+        return Ok(documents);
+    }
     let mut values = Vec::with_capacity(documents.len());
     for document in serde_yaml::Deserializer::from_str(text) {
-        match serde_yaml::Value::deserialize(document) {
-            Ok(serde_yaml::Value::Null) => {}
+        match Meaning::deserialize(document) {
             Ok(value) => values.push(value),
             Err(error) => return Err(vec![Fault::at(place(&error), error.to_string())]),
         }
@@ -144,6 +147,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Node>, Vec<Fault>> {
     for (node, value) in documents.iter_mut().zip(&values) {
         settle(node, value, &mut faults);
     }
+    documents.retain(|node| !node.is_null());
     if faults.is_empty() { Ok(documents) } else { Err(faults) }
 }
 
@@ -199,29 +203,28 @@ fn end_of(text: &str) -> Mark {
 }
 
 /// Gives every scalar the meaning that the second reader found.
-fn settle(node: &mut Node, value: &serde_yaml::Value, faults: &mut Vec<Fault>) {
-    use serde_yaml::Value as Y;
+fn settle(node: &mut Node, value: &Meaning, faults: &mut Vec<Fault>) {
     match (&mut node.kind, value) {
-        (Kind::List(items), Y::Sequence(values)) if items.len() == values.len() => {
+        (Kind::List(items), Meaning::List(values)) if items.len() == values.len() => {
             for (item, value) in items.iter_mut().zip(values) {
                 settle(item, value, faults);
             }
         }
-        (Kind::Map(entries), Y::Mapping(values)) if entries.len() == values.len() => {
-            for (entry, (_, value)) in entries.iter_mut().zip(values) {
+        (Kind::Map(entries), Meaning::Map(values)) if entries.len() == values.len() => {
+            for (entry, value) in entries.iter_mut().zip(values) {
                 settle(&mut entry.value, value, faults);
             }
         }
-        (Kind::Scalar(scalar), Y::String(text)) if scalar.text == *text => {}
-        (Kind::Scalar(scalar), Y::Null) if scalar.plain => scalar.value = Value::Null,
-        (Kind::Scalar(scalar), Y::Bool(value)) if scalar.plain => {
+        (Kind::Scalar(scalar), Meaning::Text(text)) if scalar.text == *text => {}
+        (Kind::Scalar(scalar), Meaning::Null) if scalar.plain => scalar.value = Value::Null,
+        (Kind::Scalar(scalar), Meaning::Bool(value)) if scalar.plain => {
             if scalar.text == value.to_string() {
                 scalar.value = Value::Bool(*value);
             }
         }
-        (Kind::Scalar(scalar), Y::Number(number)) if scalar.plain => {
-            if let Some(number) = canonical(number, &scalar.text) {
-                scalar.value = Value::Number(number);
+        (Kind::Scalar(scalar), Meaning::Number(number)) if scalar.plain => {
+            if let Some(number) = number.as_ref().filter(|n| n.to_string() == scalar.text) {
+                scalar.value = Value::Number(number.clone());
             }
         }
         _ => faults.push(Fault::at(
@@ -229,16 +232,6 @@ fn settle(node: &mut Node, value: &serde_yaml::Value, faults: &mut Vec<Fault>) {
             "two YAML readers understand this value differently; put it in quotes",
         )),
     }
-}
-
-/// The JSON number, if JSON would write it exactly so.
-fn canonical(number: &serde_yaml::Number, text: &str) -> Option<serde_json::Number> {
-    let json = number
-        .as_i64()
-        .map(serde_json::Number::from)
-        .or_else(|| number.as_u64().map(serde_json::Number::from))
-        .or_else(|| number.as_f64().and_then(serde_json::Number::from_f64))?;
-    (json.to_string() == text).then_some(json)
 }
 
 /// A list or map that is still open.
@@ -276,8 +269,12 @@ impl<'t> Builder<'t> {
                     }
                 }
                 Err(error) => {
-                    let mut fault = hints::explain(self.text, mark(*error.marker()), error.info());
-                    fault.path = self.path();
+                    let at = mark(*error.marker());
+                    let mut fault = hints::explain(self.text, at, error.info());
+                    // A cause on another line belongs to another key.
+                    if fault.at.line == at.line {
+                        fault.path = self.path();
+                    }
                     self.faults.push(fault);
                     break;
                 }

@@ -209,11 +209,11 @@ impl Reading {
 
     /// An argument vector; a program given by a relative path is found beside the file.
     fn argv(&mut self, item: &Item<'_>) -> Vec<Template> {
-        let items = item.list(&mut self.findings).unwrap_or_default();
-        if items.is_empty() {
-            item.refuse::<()>(&mut self.findings, "a list: the program and its arguments");
-        }
         let mut argv = Vec::new();
+        let Some(items) = item.list(&mut self.findings) else { return argv };
+        if items.is_empty() {
+            item.refuse::<()>(&mut self.findings, "the program and its arguments");
+        }
         for (index, part) in items.iter().enumerate() {
             let Some(text) = part.text(&mut self.findings) else { continue };
             let program = index == 0 && text.contains('/') && !text.starts_with('{');

@@ -28,7 +28,7 @@ fn every_fault_is_told_with_its_place_and_advice() {
             "heartbeatMs: soon\n",
             "1:14: heartbeatMs: found soon; expected milliseconds or a text such as \"30s\" or \"1h30m\"",
         ),
-        ("executors: []\n", "1:12: executors: found a list; expected at least one executor"),
+        ("executors: []\n", "1:12: executors: found an empty list; expected at least one executor"),
         ("executors:\n- {id: a}\n- {id: a}\n", "3:8: executors[1].id: a is configured twice"),
         (
             "executors: [{id: ../a}]\n",

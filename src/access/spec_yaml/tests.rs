@@ -1,1 +1,313 @@
-//! Given a spec, these diagnostics; every expected text is written by hand.
+//! Given a spec, these diagnostics or this definition; every expected text is written by hand.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{SpecContext, read};
+use crate::model::cycle::{CycleRule, CycleUnit};
+use crate::model::event::SpecFile;
+use crate::model::params::ParamType;
+use crate::model::spec::{Backoff, DepType, Misfire, Overlap, Strength, TaskSpec, TriggerKind};
+
+mod bad;
+
+const BASE: &str = "taskId: a.b.v1\nversion: 1\nowner: o\ntaskType: SHELL\nhandler: 'true'\n";
+
+fn context() -> SpecContext {
+    SpecContext {
+        task_types: BTreeSet::from(["BATCH_SETTLE".to_owned()]),
+        timezone: "UTC".to_owned(),
+        queues: BTreeSet::from(["default".to_owned(), "nightly".to_owned()]),
+    }
+}
+
+fn file(text: &str) -> SpecFile {
+    read("/etc/sched.d/x.yaml", text.as_bytes(), &context())
+}
+
+/// The one definition of `BASE` with more keys.
+fn spec(more: &str) -> TaskSpec {
+    let file = file(&format!("{BASE}{more}"));
+    assert!(file.errors.is_empty(), "{more}: {:?}", file.errors);
+    (*file.specs[0]).clone()
+}
+
+/// The example of the first source document, word for word.
+const S0: &str = "taskId: order.settle.v2
+taskType: BATCH_SETTLE
+handler: com.demo.settle.SettleHandler
+version: 2
+owner: trade-team
+
+staticParams:
+  batchSize: 500
+  targetDb: settle_db
+
+runtimeParams:
+  bizDate: { type: date, required: true }
+  shardIndex: { type: int, required: true }
+  shardTotal: { type: int, required: true }
+
+dependsOn:
+  - taskId: order.extract.v2
+    depType: SUCCESS
+  - taskId: user.profile.v2
+    depType: DATA_READY
+
+timeoutMs: 30000
+retry:
+  maxAttempts: 3
+  backoff: EXPONENTIAL
+  intervalMs: 1000
+  retryOn: [TIMEOUT, CONN_RESET]
+idempotent: true
+priority: 2
+preemptible: false
+";
+
+#[test]
+fn the_source_documents_example_is_read_word_for_word() {
+    let file = file(S0);
+    assert_eq!((file.errors.as_slice(), file.warnings.as_slice()), (&[][..], &[][..]));
+    let spec = &file.specs[0];
+    assert_eq!(spec.task_id.as_str(), "order.settle.v2");
+    assert_eq!((spec.version, spec.owner.as_str()), (2, "trade-team"));
+    assert_eq!(spec.task_type, "BATCH_SETTLE");
+    assert_eq!(spec.handler, "com.demo.settle.SettleHandler");
+    assert_eq!(json!(spec.static_params), json!({"batchSize": 500, "targetDb": "settle_db"}));
+    let params: Vec<(&str, ParamType, bool)> =
+        spec.runtime_params.iter().map(|(n, p)| (n.as_str(), p.kind, p.required)).collect();
+    assert_eq!(
+        params,
+        [
+            ("bizDate", ParamType::Date, true),
+            ("shardIndex", ParamType::Int, true),
+            ("shardTotal", ParamType::Int, true),
+        ]
+    );
+    let edges: Vec<(&str, DepType, Strength)> =
+        spec.depends_on.iter().map(|e| (e.task_id.as_str(), e.dep_type, e.strength)).collect();
+    assert_eq!(
+        edges,
+        [
+            ("order.extract.v2", DepType::Success, Strength::Strong),
+            ("user.profile.v2", DepType::DataReady, Strength::Strong),
+        ]
+    );
+    assert_eq!(spec.timeout, Some(Duration::from_secs(30)));
+    assert_eq!(spec.retry.max_attempts, 3);
+    assert_eq!(spec.retry.backoff, Backoff::Exponential);
+    assert_eq!(spec.retry.interval, Duration::from_secs(1));
+    assert_eq!(spec.retry.retry_on, Some(vec!["TIMEOUT".to_owned(), "CONN_RESET".to_owned()]));
+    assert!(spec.idempotent && !spec.preemptible && spec.enabled);
+    assert_eq!(spec.priority.value(), 2);
+    assert_eq!(spec.max_concurrent, Some(1));
+}
+
+#[test]
+fn what_is_left_out_has_the_contracts_default() {
+    let spec = spec("");
+    assert_eq!(spec.kill_grace, Duration::from_secs(10));
+    assert_eq!(spec.retry.max_attempts, 1);
+    assert_eq!(spec.retry.max_interval, Duration::from_secs(3600));
+    assert_eq!((spec.retry.jitter, spec.retry.retry_on), (0.0, None));
+    assert_eq!(spec.log.max_bytes, 16 * 1024 * 1024);
+    assert_eq!(spec.priority.value(), 4);
+    assert_eq!(spec.queue.as_str(), "default");
+    assert_eq!((spec.timeout, spec.dependency_timeout, spec.cycle), (None, None, None));
+    assert_eq!((spec.timezone, spec.max_concurrent), (None, Some(1)));
+    assert!(spec.idempotent && spec.enabled && !spec.preemptible);
+}
+
+#[test]
+fn a_file_is_whole_or_refused() {
+    let two = format!("{BASE}---\n{}", BASE.replace("a.b", "c.d"));
+    assert_eq!(file(&two).specs.len(), 2);
+    let one_bad = format!("{two}nope: 1\n");
+    let refused = file(&one_bad);
+    assert_eq!((refused.specs.len(), refused.errors.len()), (0, 1));
+    let nothing = file("# only\n");
+    assert!(nothing.errors.is_empty() && nothing.specs.is_empty());
+    assert_eq!(nothing.warnings[0].to_string(), "/etc/sched.d/x.yaml: the file holds no task");
+}
+
+#[test]
+fn the_hash_is_that_of_the_bytes() {
+    // The well-known SHA-256 of the empty text.
+    assert_eq!(file("").hash, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+}
+
+#[test]
+fn json_is_yaml() {
+    let text = r#"{"taskId": "a.b.v1", "version": 1, "owner": "o", "taskType": "SHELL",
+        "handler": "echo \"hi\"", "timeoutMs": null, "triggers": [{"cron": "0 2 * * *"}]}"#;
+    let file = file(text);
+    assert!(file.errors.is_empty(), "{:?}", file.errors);
+    assert_eq!(file.specs[0].handler, "echo \"hi\"");
+}
+
+#[test]
+fn durations_sizes_and_masks_are_read_in_all_their_forms() {
+    for (written, ms) in [
+        ("1", 1),
+        ("30000", 30_000),
+        ("\"30000\"", 30_000),
+        ("30s", 30_000),
+        ("\"1h30m\"", 5_400_000),
+        ("1500ms", 1_500),
+        ("1.5s", 1_500),
+        ("7d", 604_800_000),
+        ("PT1H", 3_600_000),
+    ] {
+        let spec = spec(&format!("timeoutMs: {written}\n"));
+        assert_eq!(spec.timeout, Some(Duration::from_millis(ms)), "{written}");
+    }
+    for (written, bytes) in [
+        ("1000", 1000),
+        ("2G", 2_000_000_000),
+        ("512Mi", 536_870_912),
+        ("1KiB", 1024),
+        ("16k", 16_000),
+    ] {
+        let spec = spec(&format!("limits: {{memory: {written}}}\n"));
+        assert_eq!(spec.limits.memory, Some(bytes), "{written}");
+    }
+    for (written, mask) in [
+        ("022", 0o22),
+        ("\"022\"", 0o22),
+        ("0o22", 0o22),
+        ("\"77\"", 0o77),
+        ("0", 0),
+        ("\"0777\"", 0o777),
+    ] {
+        assert_eq!(spec(&format!("umask: {written}\n")).umask, Some(mask), "{written}");
+    }
+}
+
+#[test]
+fn the_environment_keeps_what_was_written() {
+    let map =
+        spec("env: {UMASK: 022, V: 1.10, D: 2026-01-01, T: 12:30:45, E: 1e3, B: yes, S: \"\"}\n");
+    let list =
+        spec("env:\n- UMASK=022\n- V=1.10\n- D=2026-01-01\n- T=12:30:45\n- E=1e3\n- B=yes\n- S=\n");
+    assert_eq!(map.env, list.env);
+    let texts: Vec<(&str, &str)> = map.env.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    assert_eq!(
+        texts,
+        [
+            ("B", "yes"),
+            ("D", "2026-01-01"),
+            ("E", "1e3"),
+            ("S", ""),
+            ("T", "12:30:45"),
+            ("UMASK", "022"),
+            ("V", "1.10"),
+        ]
+    );
+}
+
+#[test]
+fn relative_paths_start_from_the_files_folder() {
+    let spec = spec(
+        "workingDir: work\noutputs: [\"../out/{date}.csv\", /abs/./x, \"{params.dir}/y\"]\n\
+         runtimeParams: {dir: string}\ntriggers: [{file: in/*.csv}]\n",
+    );
+    assert_eq!(spec.working_dir.unwrap().as_str(), "/etc/sched.d/work");
+    let outputs: Vec<&str> = spec.outputs.iter().map(|t| t.as_str()).collect();
+    assert_eq!(outputs, ["/etc/out/{date}.csv", "/abs/./x", "{params.dir}/y"]);
+    let TriggerKind::File(trigger) = &spec.triggers[0].when else { panic!("a file trigger") };
+    assert_eq!(trigger.pattern, "/etc/sched.d/in/*.csv");
+    assert_eq!((trigger.settle, trigger.poll), (Duration::from_millis(500), None));
+}
+
+#[test]
+fn an_exec_program_is_found_beside_the_file() {
+    let handler = |text: &str| {
+        let text = BASE.replace("SHELL", "EXEC").replace("'true'", text);
+        file(&text).specs[0].handler.clone()
+    };
+    assert_eq!(handler("./run.sh"), "/etc/sched.d/run.sh");
+    assert_eq!(handler("true"), "true");
+    assert_eq!(handler("/bin/true"), "/bin/true");
+}
+
+#[test]
+fn triggers_are_read_with_their_defaults() {
+    let spec = spec(
+        "runtimeParams: {d: date, p: string, n: int}\n\
+         triggers:\n\
+         - {cron: \"0 2 * * *\", timezone: Asia/Shanghai, params: {d: \"{date}\", p: x, n: 1}}\n\
+         - {every: 5m, misfire: SKIP, catchUpMs: 1h, overlap: QUEUE}\n\
+         - {boot: true}\n\
+         - {file: /in/*.csv, settleMs: 1s, pollMs: 2s, params: {p: \"{file.path}\"}}\n\
+         - {event: orders.arrived, params: {n: \"{event.n}\"}}\n\
+         - {task: c.d.v1}\n\
+         - {task: c.d.v1, states: [SUCCEEDED]}\n",
+    );
+    let [cron, every, boot, file, event, task, _] = spec.triggers.as_slice() else {
+        panic!("seven triggers")
+    };
+    let TriggerKind::Cron(t) = &cron.when else { panic!("cron") };
+    assert_eq!((t.expr.as_str(), t.timezone.as_deref()), ("0 2 * * *", Some("Asia/Shanghai")));
+    assert_eq!((t.policy.misfire, t.policy.overlap), (Misfire::RunOnce, Overlap::Skip));
+    assert_eq!(t.policy.catch_up, Duration::from_secs(24 * 3600));
+    assert_eq!(json!(cron.params), json!({"d": "{date}", "p": "x", "n": 1}));
+    let TriggerKind::Every(t) = &every.when else { panic!("every") };
+    assert_eq!(t.period, Duration::from_secs(300));
+    assert_eq!((t.policy.misfire, t.policy.overlap), (Misfire::Skip, Overlap::Queue));
+    assert_eq!(t.policy.catch_up, Duration::from_secs(3600));
+    assert_eq!(boot.when, TriggerKind::Boot);
+    let TriggerKind::File(t) = &file.when else { panic!("file") };
+    assert_eq!((t.settle.as_secs(), t.poll.map(|p| p.as_secs())), (1, Some(2)));
+    assert_eq!(event.when, TriggerKind::Event("orders.arrived".to_owned()));
+    let TriggerKind::Task(t) = &task.when else { panic!("task") };
+    assert_eq!(json!(t.states), json!(["FAILED", "TIMEOUT"]));
+}
+
+#[test]
+fn concurrency_is_one_unless_a_trigger_allows_overlap() {
+    let concurrent = |more: &str| spec(more).max_concurrent;
+    assert_eq!(concurrent("triggers: [{every: 5m, overlap: ALLOW}]\n"), None);
+    assert_eq!(concurrent("triggers: [{every: 5m, overlap: ALLOW}]\nmaxConcurrent: 3\n"), Some(3));
+    assert_eq!(concurrent("triggers: [{every: 5m, overlap: QUEUE}]\n"), Some(1));
+}
+
+#[test]
+fn parameters_have_a_short_and_a_long_form() {
+    let spec = spec(
+        "runtimeParams:\n  d: date\n  n: {type: int, default: 5, min: 1, max: 9}\n\
+         \x20 z: {type: string, enum: [a, b], required: false, secret: true}\n\
+         \x20 t: {type: date, default: \"{date}\"}\n\
+         \x20 v: {type: string, default: 1.10}\n\
+         cycle: {unit: HOUR, offset: -1}\n",
+    );
+    let of = |name: &str| &spec.runtime_params[name];
+    assert!(of("d").required && !of("n").required && !of("z").required && !of("t").required);
+    assert_eq!(of("n").default, Some(json!(5)));
+    assert_eq!((&of("n").min, &of("n").max), (&Some(json!(1)), &Some(json!(9))));
+    assert_eq!(of("z").allowed, [json!("a"), json!("b")]);
+    assert!(of("z").secret);
+    assert_eq!(of("t").default, Some(json!("{date}")));
+    assert_eq!(of("v").default, Some(json!("1.10")));
+    assert_eq!(spec.cycle, Some(CycleRule { unit: CycleUnit::Hour, offset: -1 }));
+}
+
+#[test]
+fn a_task_that_is_not_idempotent_may_retry_with_a_dedup_key() {
+    let spec = spec(
+        "idempotent: false\ndedupKey: '{taskId}-{cycle}'\nretry: {maxAttempts: 2, intervalMs: 1}\n",
+    );
+    assert!(!spec.idempotent && spec.may_run_again());
+    assert_eq!(spec.dedup_key.unwrap().as_str(), "{taskId}-{cycle}");
+}
+
+#[test]
+fn the_long_form_survives_the_store() {
+    for text in [BASE, S0] {
+        let spec = (*file(text).specs[0]).clone();
+        let json = serde_json::to_string(&spec).unwrap();
+        assert_eq!(serde_json::from_str::<TaskSpec>(&json).unwrap(), spec);
+    }
+}

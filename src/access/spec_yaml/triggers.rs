@@ -244,7 +244,7 @@ impl Reading<'_> {
         ];
         let mut states = vec![InstanceState::Failed, InstanceState::Timeout];
         if let Some(item) = &keys.states {
-            let items = item.list(&mut self.findings).unwrap_or_default();
+            let items = item.list(&mut self.findings)?;
             let given = items.iter().filter_map(|i| i.choice(&words, &mut self.findings));
             states = given.collect::<BTreeSet<_>>().into_iter().collect();
             if items.is_empty() {

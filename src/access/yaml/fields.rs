@@ -118,6 +118,7 @@ impl<'a> Item<'a> {
             Kind::Scalar(s) if s.value.is_null() => "found nothing".to_owned(),
             Kind::Scalar(s) if s.plain => format!("found {}", shorten(&s.text)),
             Kind::Scalar(s) => format!("found the text {:?}", shorten(&s.text)),
+            Kind::List(items) if items.is_empty() => "found an empty list".to_owned(),
             Kind::List(_) => "found a list".to_owned(),
             Kind::Map(entries) => match entries.as_slice() {
                 [only] if only.value.is_null() => format!(

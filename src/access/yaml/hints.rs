@@ -1,6 +1,6 @@
 //! Words for what a YAML reader stumbles over: tabs, stars, at-signs.
 //!
-//! Knows only texts and places; looks at the line of the fault and the one before it.
+//! Knows only texts and places; looks at the line of the fault and its neighbours.
 
 use super::{Fault, Mark};
 
@@ -10,16 +10,25 @@ pub(super) const NO_ALIAS: &str = "starts with *, which YAML takes for a referen
 
 /// Says what a syntax fault most probably is.
 pub(super) fn explain(text: &str, at: Mark, info: &str) -> Fault {
-    let number = at.line.saturating_sub(1);
-    let before = number.saturating_sub(1);
-    for index in [before, number] {
-        let line = text.lines().nth(usize::try_from(index).unwrap_or(usize::MAX));
-        let Some(line) = line else { continue };
-        if let Some((column, message)) = tab(line).or_else(|| reserved(line)) {
-            return Fault::at(Mark { line: index + 1, column }, message);
-        }
+    let line = |number: u32| {
+        let index = usize::try_from(number.checked_sub(1)?).ok()?;
+        Some((number, text.lines().nth(index)?))
+    };
+    let own = line(at.line);
+    let above = line(at.line.saturating_sub(1));
+    // A tab in a script further up is no fault; only a reader who speaks of one means a neighbour.
+    let below = if info.contains("tab") { line(at.line.saturating_add(1)) } else { None };
+    let tabbed = |(number, line)| Some((number, tab(line)?));
+    let kept = |(number, line)| Some((number, reserved(line)?));
+    let hint = own
+        .and_then(tabbed)
+        .or_else(|| below.and_then(tabbed))
+        .or_else(|| own.and_then(kept))
+        .or_else(|| above.and_then(kept));
+    match hint {
+        Some((line, (column, message))) => Fault::at(Mark { line, column }, message),
+        None => Fault::at(at, format!("is not YAML: {info}")),
     }
-    Fault::at(at, format!("is not YAML: {info}"))
 }
 
 fn tab(line: &str) -> Option<(u32, String)> {

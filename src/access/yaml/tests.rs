@@ -1,1 +1,218 @@
+//! Given bytes, these values and places, or these faults; expected texts are written by hand.
 
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::{Fault, Kind, Mark, Node, read};
+use crate::limits;
+
+fn values(text: &str) -> Vec<serde_json::Value> {
+    read(text.as_bytes()).unwrap().iter().map(Node::to_json).collect()
+}
+
+fn faults(text: &str) -> Vec<String> {
+    let line = |f: &Fault| format!("{}:{} {} {}", f.at.line, f.at.column, f.path, f.message);
+    read(text.as_bytes()).unwrap_err().iter().map(line).collect()
+}
+
+#[test]
+fn a_plain_value_is_what_json_would_write_so_and_else_its_text() {
+    for (written, value) in [
+        ("1", json!(1)),
+        ("-7", json!(-7)),
+        ("0", json!(0)),
+        ("1.5", json!(1.5)),
+        ("18446744073709551615", json!(18_446_744_073_709_551_615_u64)),
+        ("true", json!(true)),
+        ("false", json!(false)),
+        ("null", json!(null)),
+        ("~", json!(null)),
+        ("", json!(null)),
+        // B056, B068: what other readers turn into something else stays what was written.
+        ("1.10", json!("1.10")),
+        ("022", json!("022")),
+        ("0o22", json!("0o22")),
+        ("0x1f", json!("0x1f")),
+        ("+1", json!("+1")),
+        ("-0", json!("-0")),
+        ("1e3", json!("1e3")),
+        ("1_000", json!("1_000")),
+        (".5", json!(".5")),
+        (".inf", json!(".inf")),
+        (".nan", json!(".nan")),
+        ("99999999999999999999999", json!("99999999999999999999999")),
+        ("2026-01-01", json!("2026-01-01")),
+        ("12:30:45", json!("12:30:45")),
+        ("yes", json!("yes")),
+        ("on", json!("on")),
+        ("True", json!("True")),
+        ("\"1\"", json!("1")),
+        ("'true'", json!("true")),
+        ("\"\"", json!("")),
+        ("\"a\\tb\\u00e9\"", json!("a\tbé")),
+    ] {
+        assert_eq!(values(&format!("v: {written}\n")), [json!({ "v": value })], "{written}");
+    }
+}
+
+#[test]
+fn block_texts_keep_their_lines_and_tabs() {
+    assert_eq!(
+        values("a: |\n  if x\n  \tthen y\nb: >-\n  one\n  two\nc: one\n  two\n"),
+        [json!({"a": "if x\n\tthen y\n", "b": "one two", "c": "one two"})]
+    );
+}
+
+#[test]
+fn files_come_with_marks_carriage_returns_and_empty_documents() {
+    let one = [json!({"a": 1, "b": [2]})];
+    assert_eq!(values("\u{feff}a: 1\nb: [2]\n"), one);
+    assert_eq!(values("a: 1\r\nb:\r\n- 2\r\n"), one);
+    assert_eq!(values("---\n---\na: 1\nb: [2]\n---\n"), one);
+    assert_eq!(values("{\"a\": 1, \"b\": [2]}"), one);
+    for nothing in ["", "\n", "# only\n", "---\n", "---\n---\n", "\u{feff}", "~\n"] {
+        assert_eq!(values(nothing), Vec::<serde_json::Value>::new(), "{nothing:?}");
+    }
+    assert_eq!(values("a: 1\n---\nb: 2\n...\n---\nc: 3\n").len(), 3);
+}
+
+#[test]
+fn every_value_knows_its_place() {
+    let documents = read("a: 1\nb:\n  - é: {x: y}\n".as_bytes()).unwrap();
+    let Kind::Map(entries) = &documents[0].kind else { panic!("a map") };
+    let at = |line, column| Mark { line, column };
+    assert_eq!((entries[0].at, entries[0].value.at), (at(1, 1), at(1, 4)));
+    assert_eq!((entries[1].at, entries[1].value.at), (at(2, 1), at(3, 3)));
+    let Kind::List(items) = &entries[1].value.kind else { panic!("a list") };
+    let Kind::Map(inner) = &items[0].kind else { panic!("a map") };
+    assert_eq!((inner[0].at, inner[0].value.at), (at(3, 5), at(3, 8)));
+}
+
+#[test]
+fn what_has_no_place_in_a_definition_is_refused_where_it_stands() {
+    const STAR: &str = "starts with *, which YAML takes for a reference; references are not used \
+         here. Put the value in quotes, such as cron: \"* * * * *\"";
+    const TAB: &str = "found a tab as indentation; YAML allows only blanks there";
+    for (text, expected) in [
+        ("a: 1\nb: 2\na: 3\n", "3:1 a the key \"a\" is written twice; first on line 1".to_owned()),
+        (
+            "e:\n  A: 1\n  A: 2\n",
+            "3:3 e.A the key \"A\" is written twice; first on line 2".to_owned(),
+        ),
+        (
+            "l:\n- {x: 1, 'x': 2}\n",
+            "2:10 l[0].x the key \"x\" is written twice; first on line 2".to_owned(),
+        ),
+        (
+            "a: &x 1\n",
+            "1:4 a found an anchor (&name); anchors are not used here, write the value".to_owned(),
+        ),
+        ("t:\n- cron: * * * * *\n", format!("2:9 t[0].cron {STAR}")),
+        ("t:\n- cron: */5 * * * *\n", format!("2:9 t[0].cron {STAR}")),
+        ("t: [*x]\n", format!("1:5 t[0] {STAR}")),
+        ("c: @daily\n", "1:4 c starts with @, which YAML reserves; put it in quotes".to_owned()),
+        ("env:\n\tA: 1\n", format!("2:1 env {TAB}")),
+        ("env:\n  A: 1\n \tB: 2\n", format!("3:2  {TAB}")),
+        (
+            "a: !!str 1\n",
+            "1:4 a found the tag tag:yaml.org,2002:!str; tags are not used here, use plain values"
+                .to_owned(),
+        ),
+        ("[a]: 1\n", "1:1  found a list or map as a key; keys are words".to_owned()),
+        (
+            "<<: {a: 1}\n",
+            "1:1 << found a merge key (<<); it is not used here, write the keys".to_owned(),
+        ),
+        (
+            "a: \"x\\0y\"\n",
+            "1:4 a holds a NUL character (\\0), which no program can be given".to_owned(),
+        ),
+        ("a: x\0y\n", "1:5  found the control character U+0000; remove it".to_owned()),
+        ("a: 1\nb: x\u{1b}[31m\n", "2:5  found the control character U+001B; remove it".to_owned()),
+    ] {
+        assert_eq!(faults(text), [expected], "{text:?}");
+    }
+}
+
+#[test]
+fn all_faults_of_a_readable_file_are_told() {
+    assert_eq!(faults("a: &x 1\na: 2\nc: !t 3\n").len(), 3);
+}
+
+#[test]
+fn text_that_is_not_utf8_is_refused_with_its_place() {
+    let fault = read(b"a: 1\n# caf\xe9\n").unwrap_err();
+    assert_eq!(
+        fault,
+        [Fault {
+            at: Mark { line: 2, column: 6 },
+            path: String::new(),
+            message: "found the byte 0xe9, which is not UTF-8; save the file as UTF-8".to_owned(),
+        }]
+    );
+    assert!(read(b"\xff\xfea\0:\0").is_err());
+}
+
+#[test]
+fn bounds_hold_for_size_depth_and_count() {
+    let long = format!("a: {}\n", "x".repeat(limits::SPEC_FILE_BYTES_MAX));
+    assert!(faults(&long)[0].contains("at most 262144 are read"));
+    let deep = |levels: usize| format!("a: {}{}\n", "[".repeat(levels), "]".repeat(levels));
+    assert_eq!(values(&deep(limits::SPEC_DEPTH_MAX - 1)).len(), 1);
+    assert!(faults(&deep(limits::SPEC_DEPTH_MAX))[0].contains("more than 32 levels deep"));
+    let many = format!("a: [{}]\n", "1,".repeat(limits::SPEC_NODES_MAX));
+    assert!(faults(&many)[0].contains("more than 20000 values"));
+}
+
+/// The clock is read here to bound the time, as a hostile file must not hold up the others.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the test bounds real time")]
+fn hostile_files_are_refused_soon() {
+    let mut bomb = "a: &a [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
+    for (name, of) in ('b'..='j').zip('a'..) {
+        let references = vec![format!("*{of}"); 10].join(",");
+        bomb.push_str(&format!("{name}: &{name} [{references}]\n"));
+    }
+    for (name, text) in [
+        ("brackets", "[".repeat(64 * 1024)),
+        ("braces", "{".repeat(64 * 1024)),
+        ("brackets to the bound", "[".repeat(limits::SPEC_FILE_BYTES_MAX)),
+        ("lists in lists", "- ".repeat(32 * 1024)),
+        ("keys of keys", "? ".repeat(32 * 1024)),
+        ("maps in maps", "{a: ".repeat(16 * 1024)),
+        ("deep blocks", (0..300).map(|n| format!("{}a:\n", " ".repeat(n))).collect()),
+        ("alias bomb", bomb),
+        ("an open quote", format!("a: \"{}", "x\n".repeat(32 * 1024))),
+        ("colons", ": ".repeat(32 * 1024)),
+        ("NULs", "\0".repeat(64 * 1024)),
+        ("percent", "%".repeat(64 * 1024)),
+    ] {
+        let before = Instant::now();
+        assert!(read(text.as_bytes()).is_err(), "{name}");
+        let spent = before.elapsed();
+        assert!(spent < Duration::from_secs(2), "{name} took {spent:?}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
+        drop(read(&bytes));
+    }
+
+    #[test]
+    fn no_yamlish_text_makes_it_panic(text in "[-a:*&!|>'\"{}\\[\\],?#%@ \n\t0-9.]{0,60}") {
+        drop(read(text.as_bytes()));
+    }
+
+    #[test]
+    fn json_is_read_as_it_was_written(
+        texts in proptest::collection::btree_map("[a-zé\"\\\\{}:# ]{0,8}", "\\PC{0,12}", 0..6),
+        number in proptest::prelude::any::<i64>(),
+    ) {
+        let value = json!({ "texts": texts, "number": number, "none": null, "yes": true });
+        let read = values(&value.to_string());
+        proptest::prop_assert_eq!(read, [value]);
+    }
+}

@@ -33,12 +33,12 @@ impl Reading {
                 slots: default_slots(),
             }];
         };
-        let items = item.list(&mut self.findings).unwrap_or_default();
+        let mut seen = BTreeSet::new();
+        let mut executors = Vec::new();
+        let Some(items) = item.list(&mut self.findings) else { return executors };
         if items.is_empty() {
             item.refuse::<()>(&mut self.findings, "at least one executor");
         }
-        let mut seen = BTreeSet::new();
-        let mut executors = Vec::new();
         for item in items {
             let Some(mut fields) = item.map(&mut self.findings) else { continue };
             let id = self.name(&mut fields, "id", &mut seen);
@@ -80,7 +80,11 @@ impl Reading {
         known.extend(spec_yaml::LATER_TYPES);
         known.extend(types.keys().map(String::as_str));
         let mut taken = Vec::new();
-        for item in item.list(&mut self.findings).unwrap_or_default() {
+        let Some(items) = item.list(&mut self.findings) else { return taken };
+        if items.is_empty() {
+            item.refuse::<()>(&mut self.findings, "at least one task type, or \"*\"");
+        }
+        for item in items {
             let Some(text) = item.text(&mut self.findings) else { continue };
             if known.contains(&text) {
                 taken.push(text.to_owned());
@@ -88,9 +92,6 @@ impl Reading {
             }
             let near = suggestion(text, known.iter().copied());
             item.refuse::<()>(&mut self.findings, &format!("{}{near}", known.join(", ")));
-        }
-        if taken.is_empty() {
-            item.refuse::<()>(&mut self.findings, "at least one task type, or \"*\"");
         }
         taken
     }
