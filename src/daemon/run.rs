@@ -58,7 +58,7 @@ impl DaemonError {
         match self {
             Self::Store(StoreError::InUse { .. }) => 75,
             Self::Store(StoreError::Io { .. } | StoreError::Write { .. } | StoreError::Ended) => 74,
-            Self::Store(StoreError::OutOfOrder { .. }) => 70,
+            Self::Store(StoreError::OutOfOrder { .. } | StoreError::Unwritable { .. }) => 70,
             Self::Store(_) | Self::Door(_) => 78,
             Self::Execution(_) | Self::Signals(_) | Self::System { .. } => 70,
         }
