@@ -1,4 +1,7 @@
-//! schedd: a task scheduler for one machine.
+//! schedd: a task scheduler for one machine that people can trust their nights to.
+//!
+//! The library holds everything; the programs `schedd` and `schedctl` are thin.
+#![doc = include_str!("../ARCHITECTURE.md")]
 
 pub mod access;
 pub mod config;

@@ -83,6 +83,9 @@ pub fn run(config: Config, program: PathBuf) -> Result<(), DaemonError> {
     let system = |what| move |source| DaemonError::System { what, source };
     // Before anything that takes time: an early TERM is a stop, not a death.
     let (signal_thread, signals) = signals::listen()?;
+    for warning in &config.warnings {
+        ::tracing::warn!("{warning}");
+    }
     let opened = resource::open(&config.state_dir, config.durability)?;
     let door = Door::bind(&config.socket)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
