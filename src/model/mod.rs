@@ -20,4 +20,5 @@ pub mod spec;
 pub mod suggest;
 pub mod template;
 pub mod time;
+pub mod trigger;
 pub mod view;

@@ -50,7 +50,7 @@ pub struct ParamSchema {
     /// Its value where none is given; strings may hold placeholders.
     pub default: Option<Value>,
     /// The allowed values; empty: any.
-    #[serde(rename = "enum")]
+    #[serde(rename = "enum", default, skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<Value>,
     /// The least value (numbers, dates, times, durations).
     pub min: Option<Value>,

@@ -10,13 +10,17 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::cron::CronExpr;
 use super::cycle::CycleRule;
 use super::id::{QueueName, TaskId};
 use super::params::ParamSchema;
 use super::priority::Priority;
 use super::template::Template;
 use super::time::{millis, optional_millis};
+
+pub use super::trigger::{
+    CronTrigger, EveryTrigger, FileTrigger, FirePolicy, Misfire, Overlap, TaskTrigger, Trigger,
+    TriggerKind,
+};
 
 /// A JSON object.
 pub type JsonMap = Map<String, Value>;
@@ -58,7 +62,8 @@ pub struct TaskSpec {
     pub user: Option<String>,
     /// Group to run as; `None`: the user's.
     pub group: Option<String>,
-    /// File mode mask, 0..=0o777.
+    /// File mode mask, 0..=0o777; in JSON the octal text people write, such as `"022"`.
+    #[serde(with = "octal")]
     pub umask: Option<u32>,
     /// Niceness, -20..=19.
     pub nice: Option<i32>,
@@ -250,145 +255,17 @@ pub enum OnDependencyTimeout {
     RunDegraded,
 }
 
-/// One trigger with its own parameters (requirement E1).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Trigger {
-    /// What starts the task.
-    pub when: TriggerKind,
-    /// Parameters of the instances it makes; placeholders allowed in strings.
-    pub params: JsonMap,
-}
+/// A mode as the octal text that people write.
+mod octal {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-impl Trigger {
-    /// What identifies the trigger: its content, not its position (design 'Clock, disk, faults').
-    ///
-    /// Only what decides *when* it fires counts; a change of parameters is the same trigger.
-    #[must_use]
-    pub fn key(&self) -> String {
-        match &self.when {
-            TriggerKind::Cron(t) => {
-                format!("cron:{}:{}", t.expr.as_str(), t.timezone.as_deref().unwrap_or(""))
-            }
-            TriggerKind::Every(t) => format!("every:{}", t.period.as_millis()),
-            TriggerKind::Boot => "boot".to_owned(),
-            TriggerKind::File(t) => format!("file:{}", t.pattern),
-            TriggerKind::Event(name) => format!("event:{name}"),
-            TriggerKind::Task(t) => format!("task:{}:{:?}", t.task_id, t.states),
-        }
+    #[expect(clippy::ref_option, reason = "serde's `with` gives a reference to the field")]
+    pub(super) fn serialize<S: Serializer>(mode: &Option<u32>, s: S) -> Result<S::Ok, S::Error> {
+        mode.map(|mode| format!("{mode:03o}")).serialize(s)
     }
-}
 
-/// What starts a task.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum TriggerKind {
-    /// Times of a cron expression.
-    Cron(CronTrigger),
-    /// A fixed rate aligned to the epoch.
-    Every(EveryTrigger),
-    /// Once per boot of the machine.
-    Boot,
-    /// A file that arrives.
-    File(FileTrigger),
-    /// A named event from outside (`schedctl emit`).
-    Event(String),
-    /// Another task that reaches a state for good.
-    Task(TaskTrigger),
-}
-
-/// Times of a cron expression.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct CronTrigger {
-    /// The expression.
-    pub expr: CronExpr,
-    /// Zone of this trigger; `None`: the task's.
-    pub timezone: Option<String>,
-    /// What to do with missed fires and with overlap.
-    pub policy: FirePolicy,
-}
-
-/// A fixed rate aligned to the epoch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct EveryTrigger {
-    /// The period; at least one second.
-    #[serde(rename = "periodMs", with = "millis")]
-    pub period: Duration,
-    /// What to do with missed fires and with overlap.
-    pub policy: FirePolicy,
-}
-
-/// What to do with a time trigger's missed fires and with overlap (requirement E2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct FirePolicy {
-    /// Fires missed while no daemon ran.
-    pub misfire: Misfire,
-    /// Older missed fires are recorded as MISSED.
-    #[serde(rename = "catchUpMs", with = "millis")]
-    pub catch_up: Duration,
-    /// When an instance of the task is READY, RUNNING or waiting for a retry.
-    pub overlap: Overlap,
-}
-
-impl Default for FirePolicy {
-    fn default() -> Self {
-        Self {
-            misfire: Misfire::RunOnce,
-            catch_up: Duration::from_secs(24 * 3600),
-            overlap: Overlap::Skip,
-        }
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u32>, D::Error> {
+        let text = Option::<String>::deserialize(d)?;
+        text.map(|text| u32::from_str_radix(&text, 8).map_err(D::Error::custom)).transpose()
     }
-}
-
-/// What to do with missed fires.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Misfire {
-    /// Record them only.
-    Skip,
-    /// Run the newest, record the others as one COALESCED row.
-    RunOnce,
-    /// Run all within the catch-up window.
-    RunAll,
-}
-
-/// What to do with a fire while an earlier instance is still at it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Overlap {
-    /// Record SKIPPED_OVERLAP.
-    Skip,
-    /// Make the instance; it waits.
-    Queue,
-    /// Cancel the earlier ones and make the instance.
-    Replace,
-    /// Make the instance; it may run beside the others.
-    Allow,
-}
-
-/// A file that arrives (requirement E3).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct FileTrigger {
-    /// Absolute glob.
-    pub pattern: String,
-    /// Unchanged for this long, or closed after writing.
-    #[serde(rename = "settleMs", with = "millis")]
-    pub settle: Duration,
-    /// Period of looking, for mounts without events; `None`: by events.
-    #[serde(rename = "pollMs", with = "optional_millis")]
-    pub poll: Option<Duration>,
-}
-
-/// Another task that reaches a state for good.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct TaskTrigger {
-    /// The other task.
-    pub task_id: TaskId,
-    /// The states; default FAILED and TIMEOUT.
-    pub states: Vec<super::instance::InstanceState>,
 }

@@ -311,3 +311,32 @@ fn the_long_form_survives_the_store() {
         assert_eq!(serde_json::from_str::<TaskSpec>(&json).unwrap(), spec);
     }
 }
+
+/// What the store keeps and `show` prints is itself a spec: it reads back as the same definition.
+#[test]
+fn the_stored_form_of_a_definition_is_a_spec_that_means_the_same() {
+    let every_key = "name: n\ndescription: d\nlabels: {line: retail}\nargs: ['--d={params.day}', x]\n\
+        staticParams: {n: 1, deep: {a: [1, null]}}\n\
+        runtimeParams: {day: date, n: {type: int, required: false, default: 3, min: 1, max: 9}, \
+        s: {type: string, enum: [a, b], secret: true, default: a}}\n\
+        env: {A: '{date}'}\nworkingDir: /tmp\nuser: root\ngroup: root\numask: '027'\nnice: 5\n\
+        limits: {memory: 512Mi, openFiles: 64}\ntimeoutMs: 1m\nkillGraceMs: 2s\n\
+        retry: {maxAttempts: 3, backoff: EXPONENTIAL, intervalMs: 1s, jitter: 0.5, retryOn: [EXIT_*]}\n\
+        exitCodes: {75: CONN_RESET}\ndedupKey: '{params.day}'\noutputs: [/tmp/out]\nlog: {maxBytes: 1Mi}\n\
+        triggers: [{cron: '0 2 * * *', timezone: Asia/Shanghai, misfire: RUN_ALL, catchUpMs: 2h, \
+        overlap: QUEUE, params: {day: '{date}'}}, {every: 5m}, {boot: true}, \
+        {file: /in/*.csv, settleMs: 1s, pollMs: 5s}, {event: go}, {task: up.v1, states: [SUCCEEDED]}]\n\
+        timezone: Europe/Berlin\ncycle: {unit: DAY, offset: -1}\n\
+        dependsOn: [dep.v1, {taskId: soft.v1, strength: WEAK, depType: DATA_READY}]\n\
+        dependencyTimeoutMs: 1h\nonDependencyTimeout: RUN_DEGRADED\npriority: HIGH\nqueue: nightly\n\
+        preemptible: true\nmaxConcurrent: 2\nexecutorLabels: {zone: a}\nenabled: false\n";
+    let bare = "";
+    for more in [every_key, bare] {
+        let spec = spec(more);
+        let json = serde_json::to_string(&spec).unwrap();
+        assert_eq!(serde_json::from_str::<TaskSpec>(&json).unwrap(), spec);
+        let again = file(&json);
+        assert!(again.errors.is_empty(), "{json}\n{:?}", again.errors);
+        assert_eq!(*again.specs[0], spec);
+    }
+}
