@@ -22,12 +22,15 @@ pub(super) struct StateLock {
 }
 
 impl StateLock {
-    /// Makes `state_dir` (mode 0700) if it is missing and takes its lock.
+    /// Makes `state_dir` if it is missing and takes its lock.
+    ///
+    /// Its mode is 0711: a task of another user must pass it on the way to its result file
+    /// (contract §3), nobody may list it, and what is kept in it is closed to others itself.
     ///
     /// # Errors
     /// [`StoreError::InUse`] with the holder's process id; [`StoreError::Io`].
     pub(super) fn acquire(state_dir: &Path) -> Result<Self, StoreError> {
-        make_private_dir(state_dir)?;
+        make_dir(state_dir, 0o711)?;
         let path = state_dir.join(LOCK_FILE);
         let mut file = File::options()
             .read(true)
@@ -61,14 +64,18 @@ impl StateLock {
 /// # Errors
 /// [`StoreError::Io`].
 pub(super) fn make_private_dir(dir: &Path) -> Result<(), StoreError> {
+    make_dir(dir, 0o700)
+}
+
+fn make_dir(dir: &Path, mode: u32) -> Result<(), StoreError> {
     if dir.is_dir() {
         return Ok(());
     }
     let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
-    parent.map_or(Ok(()), make_private_dir)?;
+    parent.map_or(Ok(()), |parent| make_dir(parent, mode))?;
     DirBuilder::new()
         .recursive(true)
-        .mode(0o700)
+        .mode(mode)
         .create(dir)
         .map_err(StoreError::io("make the directory", dir))?;
     parent.map_or(Ok(()), sync_dir)
@@ -102,7 +109,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let state = dir.path().join("a/b");
         let first = StateLock::acquire(&state).unwrap();
-        assert_eq!(std::fs::metadata(&state).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(std::fs::metadata(&state).unwrap().permissions().mode() & 0o777, 0o711);
         match StateLock::acquire(&state) {
             Err(StoreError::InUse { pid, dir }) => {
                 assert_eq!((pid, dir), (Some(std::process::id()), state.clone()));

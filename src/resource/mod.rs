@@ -57,7 +57,7 @@ pub struct Opened {
     pub tip: LogSeq,
 }
 
-/// Opens the store of a state directory, making it if it is missing (mode 0700).
+/// Opens the store of a state directory, making it if it is missing (mode 0711).
 ///
 /// Replays what the journal holds beyond sled; a sled that is missing, or damaged so that it does
 /// not open or read (it is then set aside as `db.damaged-<n>`), is rebuilt from the whole journal.

@@ -27,7 +27,7 @@ use super::codec;
 use super::error::StoreError;
 use super::frame::Position;
 use super::keys::{self, Range};
-use super::lock::sync_dir;
+use super::lock::{make_private_dir, sync_dir};
 use super::table::{Table, Visit, Write};
 
 /// Bytes of sled's page cache.
@@ -57,6 +57,8 @@ impl SledStore {
     /// [`StoreError::Database`], whose `damaged` says whether a rebuild would help;
     /// [`StoreError::Io`].
     pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
+        // sled would make it with whatever the umask allows.
+        make_private_dir(dir)?;
         remove_half_snapshots(dir)?;
         let young = !dir.join("conf").exists();
         let db = sled::Config::new()
