@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 use sched::access::spec_dir::SpecDir;
 use sched::config::Config;
 use sched::daemon;
+use sched::daemon::print::Audience;
 use sched::execution::executor::{self, ExecutorArgs};
 use sched::model::id::ExecutorId;
 
@@ -67,9 +68,10 @@ fn main() -> ExitCode {
             return if asked.print().is_ok() { status.into() } else { 1.into() };
         }
     };
-    if let Err(error) = daemon::tracing::init() {
-        return fail(&error, exit::INVARIANT);
-    }
+    let audience = match daemon::tracing::init() {
+        Ok(audience) => audience,
+        Err(error) => return fail(&error, exit::INVARIANT),
+    };
     if let Some(Command::Executor { id, state, logs, socket, heartbeat_ms }) = cli.command {
         let heartbeat = Duration::from_millis(heartbeat_ms);
         let id = ExecutorId::from(id.as_str());
@@ -85,16 +87,16 @@ fn main() -> ExitCode {
     };
     match cli.command {
         Some(Command::Check) => check(&config),
-        Some(Command::Executor { .. }) | None => run(config),
+        Some(Command::Executor { .. }) | None => run(config, audience),
     }
 }
 
-fn run(config: Config) -> ExitCode {
+fn run(config: Config, audience: Audience) -> ExitCode {
     let program = match std::env::current_exe() {
         Ok(program) => program,
         Err(error) => return fail(&error, exit::INVARIANT),
     };
-    match std::panic::catch_unwind(AssertUnwindSafe(|| daemon::run(config, program))) {
+    match std::panic::catch_unwind(AssertUnwindSafe(|| daemon::run(config, program, audience))) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(error)) => fail(&error, error.exit_status()),
         // The panic's text is on stderr already; nothing of its batch was made durable.

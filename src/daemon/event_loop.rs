@@ -10,7 +10,8 @@ use tokio::sync::{broadcast, mpsc, watch};
 
 use super::clock::{Alarm, Clock};
 use super::desk::Waiting;
-use super::{print, systemd};
+use super::print::{self, Audience};
+use super::systemd;
 use crate::execution::ExecutorPool;
 use crate::limits;
 use crate::model::command::{Command, Effects, FileWatch};
@@ -33,6 +34,7 @@ pub(super) struct EventLoop {
     pub(super) feed: broadcast::Sender<Arc<LogRecord>>,
     pub(super) files: watch::Sender<Vec<FileWatch>>,
     pub(super) watchdog: Option<Duration>,
+    pub(super) audience: Audience,
 }
 
 impl EventLoop {
@@ -85,7 +87,7 @@ impl EventLoop {
             self.committer.commit(std::mem::take(&mut commit)).await?;
         }
         for record in records {
-            print::announce(&record);
+            print::announce(&record, self.audience);
             // Nobody may listen; that is no fault.
             drop(self.feed.send(Arc::new(record)));
         }

@@ -4,24 +4,26 @@
 
 use std::time::Duration;
 
-use jiff::tz::TimeZone;
 use tracing::{debug, info, warn};
 
 use crate::model::id::{ExecutorId, InstanceId, TaskId};
 use crate::model::instance::{InstanceState, Reason};
 use crate::model::record::{Fire, FireOutcome, LogRecord, Record, Target};
-use crate::model::time::Timestamp;
 
-/// One line for a person at a terminal, in the machine's zone, without its end; `None` for
-/// records that are not worth one. Such as
-/// `02:00:00 order.settle.v2 RUNNING attempt 1 on local (0s7m2k9qx4)`.
-#[must_use]
-pub fn line(record: &LogRecord) -> Option<String> {
-    line_in(record, &TimeZone::system())
+/// Who reads the daemon's log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// Somebody at a terminal: one sentence per change.
+    Person,
+    /// The journal, a file, a program: a constant message with fields.
+    Program,
 }
 
-fn line_in(record: &LogRecord, zone: &TimeZone) -> Option<String> {
-    let what = match &record.what {
+/// One line for a person at a terminal, without time and end; `None` for records that are not
+/// worth one. Such as `order.settle.v2 RUNNING attempt 1 on local (0s7m2k9qx4)`.
+#[must_use]
+pub fn line(record: &LogRecord) -> Option<String> {
+    Some(match &record.what {
         Record::Created { instance_id, task_id, cycle, trigger } => {
             format!("{task_id} {cycle} created by {trigger} ({instance_id})")
         }
@@ -51,15 +53,7 @@ fn line_in(record: &LogRecord, zone: &TimeZone) -> Option<String> {
         Record::DaemonStarted { version, pid } => format!("schedd {version} started (pid {pid})"),
         Record::DaemonStopping => "schedd is stopping".to_owned(),
         Record::Started { .. } | Record::Updated { .. } => return None,
-    };
-    Some(format!("{} {what}", clock_face(record.at, zone)))
-}
-
-fn clock_face(at: Timestamp, zone: &TimeZone) -> String {
-    at.to_jiff().map_or_else(
-        || at.to_string(),
-        |at| at.to_zoned_datetime(zone.clone()).strftime("%H:%M:%S").to_string(),
-    )
+    })
 }
 
 fn moved(record: &LogRecord) -> Option<String> {
@@ -135,9 +129,41 @@ fn short(time: Duration) -> String {
     }
 }
 
-/// Writes a committed record to the daemon's log: changes that an operator cares about at INFO,
+/// Writes a committed record to the daemon's log.
+pub fn announce(record: &LogRecord, audience: Audience) {
+    match (audience, line(record)) {
+        (Audience::Person, Some(line)) if needs_a_person(record) => warn!("{line}"),
+        (Audience::Person, Some(line)) => info!("{line}"),
+        (Audience::Person, None) => {}
+        (Audience::Program, _) => announce_fields(record),
+    }
+}
+
+fn needs_a_person(record: &LogRecord) -> bool {
+    match &record.what {
+        Record::Moved { to, is_final, .. } => {
+            *is_final && matches!(to, InstanceState::Failed | InstanceState::Timeout)
+        }
+        Record::DefinitionRefused(_) | Record::ExecutorLost { .. } => true,
+        Record::Created { .. }
+        | Record::Started { .. }
+        | Record::Updated { .. }
+        | Record::Fire(_)
+        | Record::DefinitionLoaded { .. }
+        | Record::DefinitionRemoved { .. }
+        | Record::Paused { .. }
+        | Record::Resumed { .. }
+        | Record::PriorityChanged { .. }
+        | Record::Emitted { .. }
+        | Record::ExecutorConnected { .. }
+        | Record::DaemonStarted { .. }
+        | Record::DaemonStopping => false,
+    }
+}
+
+/// As a constant message with fields: changes that an operator cares about at INFO,
 /// what needs a person at WARN, the rest at DEBUG. Field names are the same everywhere.
-pub fn announce(record: &LogRecord) {
+fn announce_fields(record: &LogRecord) {
     let seq = record.seq.0;
     match &record.what {
         Record::Created { instance_id, task_id, cycle, trigger } => {
@@ -185,12 +211,11 @@ fn announce_move(record: &LogRecord) {
         executor_id,
         error_code,
         next_retry_at,
-        is_final,
+        is_final: _,
     } = &record.what
     else {
         return;
     };
-    let failed = matches!(to, InstanceState::Failed | InstanceState::Timeout) && *is_final;
     let words = MoveWords {
         task: task_id,
         instance: instance_id,
@@ -220,7 +245,7 @@ fn announce_move(record: &LogRecord) {
             )
         };
     }
-    if failed {
+    if needs_a_person(record) {
         say!(warn);
     } else {
         say!(info);

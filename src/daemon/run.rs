@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 use super::clock::{self, Clock};
 use super::desk::{Desk, Waiting};
 use super::event_loop::EventLoop;
+use super::print::Audience;
 use super::signals::{self, SignalError, SignalEvent};
 use super::spec_watch::{self, SpecSource, SpecWatch};
 use super::{arrivals, systemd};
@@ -75,11 +76,12 @@ impl SpecSource for SpecDir {
     }
 }
 
-/// Runs the daemon until it is stopped. `program` is what executors are started from.
+/// Runs the daemon until it is stopped. `program` is what executors are started from, `audience`
+/// who reads its log.
 ///
 /// # Errors
 /// [`DaemonError`]; everything acknowledged is durable all the same.
-pub fn run(config: Config, program: PathBuf) -> Result<(), DaemonError> {
+pub fn run(config: Config, program: PathBuf, audience: Audience) -> Result<(), DaemonError> {
     let system = |what| move |source| DaemonError::System { what, source };
     // Before anything that takes time: an early TERM is a stop, not a death.
     let (signal_thread, signals) = signals::listen()?;
@@ -93,7 +95,7 @@ pub fn run(config: Config, program: PathBuf) -> Result<(), DaemonError> {
         .enable_all()
         .build()
         .map_err(system("threads"))?;
-    let result = runtime.block_on(serve(config, program, opened, door, signals));
+    let result = runtime.block_on(serve(config, program, audience, opened, door, signals));
     runtime.shutdown_timeout(Duration::from_millis(200));
     signal_thread.close();
     result
@@ -102,6 +104,7 @@ pub fn run(config: Config, program: PathBuf) -> Result<(), DaemonError> {
 async fn serve(
     config: Config,
     program: PathBuf,
+    audience: Audience,
     opened: Opened,
     door: Door,
     signals: mpsc::Receiver<SignalEvent>,
@@ -173,6 +176,7 @@ async fn serve(
         feed,
         files,
         watchdog,
+        audience,
     }
     .run()
     .await;

@@ -3,10 +3,17 @@
 //! On a terminal and in a plain file each line has a time; under journald, which has its own
 //! times, it has none.
 
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
+use jiff::tz::TimeZone;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
+
+use super::clock::Clock;
+use super::print::Audience;
 
 /// Whose text is the filter, in order of preference.
 const FILTER_VARIABLES: [&str; 2] = ["SCHEDD_LOG", "RUST_LOG"];
@@ -26,17 +33,20 @@ pub enum TracingError {
 /// (`debug`, `info,sched::scheduling=trace`); a filter that cannot be read is reported in the
 /// log and the default is used.
 ///
+/// Tells who is going to read it.
+///
 /// # Errors
 /// [`TracingError::Install`] if it was set up before.
-pub fn init() -> Result<(), TracingError> {
+pub fn init() -> Result<Audience, TracingError> {
     let (filter, complaint) = filter(|name| std::env::var(name).ok());
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(Escaping)
         // No colours: every escape sequence in the log is then somebody else's, and is escaped.
         .with_ansi(false);
-    let installed = if io::stderr().is_terminal() {
-        log.with_target(false).try_init()
+    let is_terminal = io::stderr().is_terminal();
+    let installed = if is_terminal {
+        log.compact().with_target(false).with_timer(WallClock(Clock::new())).try_init()
     } else if stderr_is_journal() {
         log.compact().without_time().try_init()
     } else {
@@ -46,7 +56,22 @@ pub fn init() -> Result<(), TracingError> {
     if let Some(complaint) = complaint {
         ::tracing::warn!("{complaint}");
     }
-    Ok(())
+    Ok(if is_terminal { Audience::Person } else { Audience::Program })
+}
+
+/// The time of day in the machine's zone.
+#[derive(Debug)]
+struct WallClock(Clock);
+
+impl FormatTime for WallClock {
+    fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
+        let now = self.0.now();
+        let face = now.to_jiff().map(|at| at.to_zoned_datetime(TimeZone::system()));
+        match face {
+            Some(face) => write!(writer, "{}", face.strftime("%H:%M:%S")),
+            None => write!(writer, "{now}"),
+        }
+    }
 }
 
 fn filter(variable: impl Fn(&str) -> Option<String>) -> (EnvFilter, Option<String>) {
