@@ -5,29 +5,27 @@
 //! reaped by somebody who does not wait for it and no number is signalled after it was given away.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use nix::sys::signal::Signal;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::journal::{Journal, Left};
+use super::clock;
+use super::journal::Journal;
 use super::runner::{self, Children, Hands, never_started};
-use super::session::{Identity, Orphans, Session};
 use super::signals::{Heard, Signals};
 use super::start::StartError;
+use super::takeover::{Places, end_left, incarnation, lock};
 use super::wire::{Assignment, Frames, FromExecutor, PROTOCOL, ToExecutor, encode, frames};
-use super::{clock, process};
 use crate::limits;
 use crate::model::event::{AttemptRef, Finished, Hello, Load, Report};
 use crate::model::id::ExecutorId;
@@ -37,10 +35,6 @@ const RECONNECT_EVERY: Duration = Duration::from_millis(200);
 const RECONNECT_FIRST: Duration = Duration::from_millis(10);
 /// Idle and unconnected for this long, the process ends.
 const IDLE_MAX: Duration = Duration::from_secs(60);
-/// Time in which an earlier process's tasks are ended before they are killed.
-const LOST_GRACE: Duration = Duration::from_secs(1);
-/// How long a start waits for the lock: the daemon looks at it now and then.
-const LOCK_WITHIN: Duration = Duration::from_secs(1);
 /// Reports that wait for the connection.
 const REPORT_QUEUE: usize = 256;
 
@@ -81,7 +75,7 @@ pub enum ExecutorError {
     },
 }
 
-fn failed(step: impl Into<String>) -> impl FnOnce(io::Error) -> ExecutorError {
+pub(super) fn failed(step: impl Into<String>) -> impl FnOnce(io::Error) -> ExecutorError {
     move |source| ExecutorError::Start { step: step.into(), source }
 }
 
@@ -124,84 +118,6 @@ async fn reap(signals: &mut Signals, hands: &Hands) -> io::Error {
             Err(error) => return error,
         }
     }
-}
-
-/// The files of one executor.
-struct Places {
-    lock: PathBuf,
-    own: PathBuf,
-}
-
-impl Places {
-    fn new(state_dir: &Path, id: &ExecutorId) -> Self {
-        let executors = state_dir.join("executors");
-        Self { lock: lock_path(state_dir, id), own: executors.join(id.as_str()) }
-    }
-
-    /// Directories that a task of another user must pass on the way to its result file may be
-    /// passed, not listed.
-    fn make(&self) -> Result<(), ExecutorError> {
-        for dir in [self.own.clone(), self.own.join("results")] {
-            DirBuilder::new()
-                .recursive(true)
-                .mode(0o711)
-                .create(&dir)
-                .map_err(failed(format!("make the directory {}", dir.display())))?;
-        }
-        Ok(())
-    }
-}
-
-/// The file whose lock says that an executor of this id is alive.
-pub(super) fn lock_path(state_dir: &Path, id: &ExecutorId) -> PathBuf {
-    state_dir.join("executors").join(format!("{id}.lock"))
-}
-
-async fn lock(path: &Path, id: &ExecutorId) -> Result<File, ExecutorError> {
-    let opening = failed(format!("open the lock {}", path.display()));
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)
-        .map_err(opening)?;
-    let give_up = clock::monotonic() + LOCK_WITHIN;
-    loop {
-        match file.try_lock() {
-            Ok(()) => break,
-            Err(fs::TryLockError::WouldBlock) if clock::monotonic() < give_up => {
-                tokio::time::sleep(RECONNECT_FIRST).await;
-            }
-            Err(fs::TryLockError::WouldBlock) => {
-                return Err(ExecutorError::Running { id: id.clone(), lock: path.to_owned() });
-            }
-            Err(fs::TryLockError::Error(error)) => {
-                return Err(failed(format!("lock {}", path.display()))(error));
-            }
-        }
-    }
-    file.set_len(0)
-        .and_then(|()| writeln!(file, "{}", std::process::id()))
-        .map_err(failed(format!("write {}", path.display())))?;
-    Ok(file)
-}
-
-/// The number of this process among those of its id: one more than the last. A damaged file must
-/// not make it fall back, so the clock takes its place.
-fn incarnation(path: &Path) -> io::Result<u64> {
-    let next = match fs::read_to_string(path) {
-        Ok(text) => text.trim().parse::<u64>().ok().and_then(|n| n.checked_add(1)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(1),
-        Err(_) => None,
-    };
-    let next = next.unwrap_or_else(|| u64::try_from(clock::now().as_millis()).unwrap_or(1));
-    let new = path.with_extension("new");
-    let mut file = File::create(&new)?;
-    writeln!(file, "{next}")?;
-    file.sync_all()?;
-    fs::rename(&new, path)?;
-    Ok(next)
 }
 
 /// One attempt that is not forgotten yet.
@@ -460,44 +376,6 @@ fn note(slots: &mut BTreeMap<AttemptRef, Slot>, report: Option<&Report>) {
 async fn send(line: &mut Frames, report: Report) -> Result<(), String> {
     let bytes = encode(&FromExecutor::Report { report })?;
     line.send(bytes).await.map_err(|e| e.to_string())
-}
-
-/// Ends what still runs of an earlier process's attempts: TERM, a second, KILL.
-async fn end_left(left: &[Left], boot_id: &Arc<str>) {
-    let sessions: Vec<Session> = left
-        .iter()
-        .filter(|one| one.boot_id.as_ref() == Some(boot_id) || one.boot_id.is_none())
-        .map(|one| {
-            // Without a line about its start there may be a process all the same.
-            let leader = one.leader.unwrap_or(Identity::UNKNOWN);
-            Session::new(leader, &one.of, Orphans::Anywhere)
-        })
-        .collect();
-    let signal =
-        |signal: Signal| sessions.iter().map(|s| s.signal(&BTreeSet::new(), signal)).sum::<usize>();
-    if sessions.is_empty() || signal(Signal::SIGTERM) == 0 {
-        return;
-    }
-    let grace_ends = clock::monotonic() + LOST_GRACE;
-    let give_up = grace_ends + LOST_GRACE;
-    loop {
-        tokio::time::sleep(RECONNECT_FIRST).await;
-        // Orphans of the earlier process that came to this one.
-        while process::reap().is_some() {}
-        let now = clock::monotonic();
-        let left = if now >= grace_ends {
-            signal(Signal::SIGKILL)
-        } else {
-            sessions.iter().map(|s| s.members(&BTreeSet::new()).len()).sum()
-        };
-        if left == 0 {
-            return;
-        }
-        if now >= give_up {
-            tracing::warn!(left, "processes of lost attempts hang in the kernel");
-            return;
-        }
-    }
 }
 
 #[cfg(test)]

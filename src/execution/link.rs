@@ -153,7 +153,7 @@ impl Service<'_> {
                     // executor has had no chance to be heard.
                     let took = clock::monotonic().saturating_sub(from);
                     missed = if took > self.heartbeat * 2 { 0 } else { missed + 1 };
-                    if missed > limits::HEARTBEATS_MISSED_MAX {
+                    if missed >= limits::HEARTBEATS_MISSED_MAX {
                         return Ended::Silent;
                     }
                     continue;

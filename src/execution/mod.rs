@@ -11,6 +11,7 @@ mod clock;
 pub mod environment;
 pub mod executor;
 mod journal;
+mod keeper;
 mod link;
 mod output;
 mod pool;
@@ -20,6 +21,9 @@ mod runner;
 mod session;
 mod signals;
 mod start;
+mod takeover;
+#[cfg(test)]
+mod testing;
 pub mod wire;
 
 pub use executor::{ExecutorArgs, ExecutorError};

@@ -5,12 +5,11 @@
 //! because the next Hello tells the core what an executor has.
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Child;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::UnixListener;
@@ -19,29 +18,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::environment::Paths;
-use super::executor::lock_path;
-use super::link::{self, Connection, Ended, Order, Service};
-use super::process;
-use super::session::{self, Identity};
+use super::keeper::{Keeper, Link};
+use super::link::{self, Connection, Order};
+use super::takeover::lock_path;
 use crate::limits;
 use crate::model::command::Dispatch;
 use crate::model::event::{AttemptRef, Event};
 use crate::model::id::ExecutorId;
 use crate::model::settings::Settings;
-use nix::sys::signal::Signal;
 
-/// Between the end of an executor's process and the start of the next.
-const RESPAWN_FIRST: Duration = Duration::from_millis(200);
-const RESPAWN_LAST: Duration = Duration::from_secs(10);
-/// Between looks at a process that is not connected.
-const LOOK_FIRST: Duration = Duration::from_millis(5);
-const LOOK_LAST: Duration = Duration::from_millis(100);
-/// A process that holds its lock and does not connect for this long, or for three heartbeats if
-/// that is longer, hangs.
-const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// Orders that wait for one executor's connection. Above that it does not keep up, and the
-/// connection is given up rather than an order forgotten.
-const ORDER_QUEUE: usize = 4 * limits::EVENT_QUEUE;
+/// After a connection that could not be accepted.
+const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// What a pool is started with.
 #[derive(Debug)]
@@ -104,29 +91,6 @@ pub struct ExecutorPool {
     own: TaskTracker,
 }
 
-/// The way to one executor; closed while it is not connected.
-#[derive(Debug, Default)]
-struct Link {
-    // Never held over an await: it guards one assignment.
-    orders: Mutex<Option<mpsc::Sender<Order>>>,
-}
-
-impl Link {
-    fn orders(&self) -> MutexGuard<'_, Option<mpsc::Sender<Order>>> {
-        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn open(&self) -> mpsc::Receiver<Order> {
-        let (sender, receiver) = mpsc::channel(ORDER_QUEUE);
-        *self.orders() = Some(sender);
-        receiver
-    }
-
-    fn close(&self) {
-        *self.orders() = None;
-    }
-}
-
 impl ExecutorPool {
     /// Opens the private socket and sees to it that every executor has a process. Must be called
     /// within the runtime.
@@ -167,7 +131,7 @@ impl ExecutorPool {
             };
             links.insert(id.clone(), link);
             doors.insert(id.clone(), door);
-            args.tracker.spawn(own.track_future(keeper.keep()));
+            args.tracker.spawn(own.track_future(keeper.keep_until_stopped()));
         }
         let receive = receive(listener, doors, own.clone(), args.stop.clone());
         args.tracker.spawn(own.track_future(receive));
@@ -287,7 +251,7 @@ async fn receive(
             Err(error) => {
                 // Out of descriptors, as a rule: the connection waits until some are free.
                 tracing::warn!(%error, "cannot accept an executor's connection");
-                tokio::time::sleep(LOOK_LAST).await;
+                tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
                 continue;
             }
         };
@@ -310,174 +274,6 @@ async fn receive(
                 () = stop.cancelled() => {}
             }
         });
-    }
-}
-
-/// Keeps one executor.
-struct Keeper {
-    id: ExecutorId,
-    link: Arc<Link>,
-    connections: mpsc::Receiver<Connection>,
-    command: Vec<String>,
-    program: PathBuf,
-    lock: PathBuf,
-    log: PathBuf,
-    paths: Paths,
-    events: mpsc::Sender<Event>,
-    heartbeat: Duration,
-    stop: CancellationToken,
-    /// The process, if this daemon started it.
-    child: Option<Child>,
-    /// What last connected.
-    incarnation: Option<u64>,
-}
-
-/// What became of a process.
-enum Gone {
-    Stopped,
-    Lost(String),
-}
-
-impl Keeper {
-    /// Keeps the executor until the daemon stops.
-    async fn keep(mut self) {
-        let mut pause = RESPAWN_FIRST;
-        loop {
-            self.spawn();
-            let why = match self.attend().await {
-                Gone::Stopped => return,
-                Gone::Lost(why) => why,
-            };
-            tracing::warn!(executor = %self.id, why, "an executor's process is gone");
-            // One that never connected had nothing that the core could lose.
-            if let Some(incarnation) = self.incarnation.take() {
-                pause = RESPAWN_FIRST;
-                let executor = self.id.clone();
-                let lost = Event::ExecutorLost { executor, incarnation: Some(incarnation), why };
-                if self.events.send(lost).await.is_err() {
-                    return;
-                }
-            }
-            tokio::select! {
-                () = tokio::time::sleep(pause) => {}
-                () = self.stop.cancelled() => return,
-            }
-            pause = (pause * 2).min(RESPAWN_LAST);
-        }
-    }
-
-    /// Starts the process, unless one of this id is alive.
-    fn spawn(&mut self) {
-        if self.is_locked() {
-            return;
-        }
-        let started = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .mode(0o640)
-            .open(&self.log)
-            .and_then(|log| process::spawn_executor(&self.program, &self.command, log));
-        match started {
-            Ok(child) => {
-                tracing::info!(executor = %self.id, pid = child.id(), "started an executor");
-                self.child = Some(child);
-            }
-            Err(error) => {
-                let program = self.program.display();
-                tracing::error!(executor = %self.id, %program, %error, "cannot start an executor");
-            }
-        }
-    }
-
-    /// Whether a process of this id is alive: its lock is the kernel's word for that.
-    fn is_locked(&self) -> bool {
-        match fs::File::open(&self.lock).map(|file| file.try_lock_shared()) {
-            Ok(Err(fs::TryLockError::WouldBlock)) => true,
-            Ok(Ok(()) | Err(fs::TryLockError::Error(_))) | Err(_) => false,
-        }
-    }
-
-    /// Serves its connections until the process is gone.
-    async fn attend(&mut self) -> Gone {
-        let mut pause = LOOK_FIRST;
-        let mut waited = Duration::ZERO;
-        loop {
-            let connection = tokio::select! {
-                biased;
-                () = self.stop.cancelled() => return Gone::Stopped,
-                connection = self.connections.recv() => connection,
-                () = tokio::time::sleep(pause) => None,
-            };
-            if let Some(connection) = connection {
-                match self.converse(connection).await {
-                    Ended::Stopped => return Gone::Stopped,
-                    Ended::Closed | Ended::Silent => {}
-                }
-                (pause, waited) = (LOOK_FIRST, Duration::ZERO);
-            } else {
-                // Time that was slept, not time that has passed: a stall here is nobody's fault.
-                waited += pause;
-                pause = (pause * 2).min(LOOK_LAST);
-            }
-            if let Some(why) = self.gone() {
-                return Gone::Lost(why);
-            }
-            if waited > CONNECT_WITHIN.max(self.heartbeat * limits::HEARTBEATS_MISSED_MAX) {
-                self.kill(self.holder(), "it does not connect");
-                waited = Duration::ZERO;
-            }
-        }
-    }
-
-    /// Serves one connection. The link is open before the core hears of it, so that what the core
-    /// orders upon Hello is delivered.
-    async fn converse(&mut self, connection: Connection) -> Ended {
-        let peer = connection.peer;
-        self.incarnation = Some(connection.hello.incarnation);
-        let orders = self.link.open();
-        let service = Service {
-            executor: &self.id,
-            paths: &self.paths,
-            events: &self.events,
-            heartbeat: self.heartbeat,
-            stop: &self.stop,
-        };
-        let ended = service.serve(connection, orders).await;
-        self.link.close();
-        if ended == Ended::Silent {
-            self.kill(peer, "it missed its heartbeats");
-        }
-        ended
-    }
-
-    /// How the process ended, if it did.
-    fn gone(&mut self) -> Option<String> {
-        match self.child.as_mut().map(Child::try_wait) {
-            Some(Ok(None)) => None,
-            Some(Ok(Some(status))) => {
-                self.child = None;
-                Some(format!("the executor's process ended: {status}"))
-            }
-            Some(Err(_)) | None => {
-                self.child = None;
-                (!self.is_locked()).then(|| "the executor's process ended".to_owned())
-            }
-        }
-    }
-
-    /// Who holds the lock, by its own word.
-    fn holder(&self) -> Option<Identity> {
-        let pid = fs::read_to_string(&self.lock).ok()?.trim().parse().ok()?;
-        let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-        let is_executor = command.split(|b| *b == 0).any(|argument| argument == b"executor");
-        session::identify(pid).filter(|_| is_executor && self.is_locked())
-    }
-
-    fn kill(&self, process: Option<Identity>, why: &str) {
-        tracing::warn!(executor = %self.id, why, "killing an executor's process");
-        if let Some(process) = process {
-            process::signal(process, Signal::SIGKILL);
-        }
     }
 }
 

@@ -7,8 +7,9 @@
 use std::io;
 use std::os::unix::net::UnixStream as StdUnixStream;
 
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGTERM};
-use signal_hook::low_level::pipe;
+use signal_hook::SigId;
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::low_level::{pipe, unregister};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 
@@ -16,6 +17,7 @@ use tokio::net::UnixStream;
 pub(super) struct Signals {
     ended: UnixStream,
     asked: UnixStream,
+    registered: Vec<SigId>,
 }
 
 /// What a signal means.
@@ -33,10 +35,11 @@ impl Signals {
     /// # Errors
     /// The system's.
     pub(super) fn install() -> io::Result<Self> {
+        let mut registered = Vec::new();
         Ok(Self {
-            ended: listen(&[SIGCHLD])?,
-            // A closed socket is an error of a write, and nothing more.
-            asked: listen(&[SIGTERM, SIGINT, SIGHUP, SIGPIPE])?,
+            ended: listen(&[SIGCHLD], &mut registered)?,
+            asked: listen(&[SIGTERM, SIGINT, SIGHUP], &mut registered)?,
+            registered,
         })
     }
 
@@ -58,11 +61,20 @@ impl Signals {
     }
 }
 
-fn listen(signals: &[i32]) -> io::Result<UnixStream> {
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // The action writes to a socket that nobody reads any more.
+        for id in self.registered.drain(..) {
+            unregister(id);
+        }
+    }
+}
+
+fn listen(signals: &[i32], registered: &mut Vec<SigId>) -> io::Result<UnixStream> {
     let (reader, writer) = StdUnixStream::pair()?;
     reader.set_nonblocking(true)?;
     for signal in signals {
-        pipe::register(*signal, writer.try_clone()?)?;
+        registered.push(pipe::register(*signal, writer.try_clone()?)?);
     }
     UnixStream::from_std(reader)
 }

@@ -20,8 +20,9 @@ use super::wire::Assignment;
 use crate::model::spec::Limits;
 
 /// Variables every user's task finds, unless the spec sets them (contract §3).
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-const ROOT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// Those of root.
+pub(super) const ROOT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const UMASK: u32 = 0o022;
 
 /// A leader that was started.

@@ -1,1 +1,239 @@
+//! The pool with real executor processes: this test program, started once more by a script.
 
+use std::os::unix::fs::PermissionsExt;
+
+use super::super::executor::{self, ExecutorArgs};
+use super::super::testing::{alone, dispatch, settings};
+use super::super::{process, session};
+use super::*;
+use crate::model::event::{Finished, Hello, Outcome, Report};
+use nix::sys::signal::Signal;
+
+const HEARTBEAT: Duration = Duration::from_millis(100);
+
+/// No test of its own: the executor's process, when a pool below has started it.
+#[test]
+fn the_executor_process() {
+    let Ok(line) = std::env::var("SCHEDD_TEST_EXECUTOR") else { return };
+    let words: Vec<&str> = line.split(' ').collect();
+    let value = |option: &str| {
+        let at = words.iter().position(|w| *w == option).unwrap();
+        words[at + 1].to_owned()
+    };
+    assert_eq!(words[0], "executor");
+    executor::run(ExecutorArgs {
+        id: ExecutorId::from(value("--id").as_str()),
+        state_dir: value("--state").into(),
+        log_dir: value("--logs").into(),
+        socket: value("--socket").into(),
+        heartbeat: Duration::from_millis(value("--heartbeat-ms").parse().unwrap()),
+    })
+    .unwrap();
+}
+
+struct Daemon {
+    pool: ExecutorPool,
+    events: mpsc::Receiver<Event>,
+}
+
+impl Daemon {
+    fn start(dir: &Path) -> Self {
+        let program = dir.join("schedd");
+        let test = std::env::current_exe().unwrap();
+        let script = format!(
+            "#!/bin/sh\nSCHEDD_TEST_EXECUTOR=\"$*\" exec {} --exact \
+             execution::pool::tests::the_executor_process --nocapture\n",
+            test.display()
+        );
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+        let (tell, events) = mpsc::channel(64);
+        let pool = ExecutorPool::start(PoolArgs {
+            settings: settings(HEARTBEAT).into(),
+            config_file: None,
+            state_dir: dir.join("state"),
+            log_dir: dir.join("log"),
+            events: tell,
+            tracker: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            program,
+        })
+        .unwrap();
+        Self { pool, events }
+    }
+
+    /// The next event that is no heartbeat.
+    async fn next(&mut self) -> Event {
+        loop {
+            let within = tokio::time::timeout(Duration::from_secs(20), self.events.recv());
+            match within.await.expect("no event").unwrap() {
+                Event::ExecutorReport { report: Report::Heartbeat(_), .. } => {}
+                event => return event,
+            }
+        }
+    }
+
+    async fn hello(&mut self) -> Hello {
+        match self.next().await {
+            Event::ExecutorConnected(hello) => hello,
+            other => panic!("no hello: {other:?}"),
+        }
+    }
+
+    async fn lost(&mut self) -> Option<u64> {
+        match self.next().await {
+            Event::ExecutorLost { incarnation, .. } => incarnation,
+            other => panic!("not lost: {other:?}"),
+        }
+    }
+
+    async fn started(&mut self) -> AttemptRef {
+        match self.next().await {
+            Event::ExecutorReport { report: Report::Started(started), .. } => started.of,
+            other => panic!("not started: {other:?}"),
+        }
+    }
+
+    async fn finished(&mut self) -> Finished {
+        match self.next().await {
+            Event::ExecutorReport { report: Report::Finished(finished), .. } => *finished,
+            other => panic!("not finished: {other:?}"),
+        }
+    }
+}
+
+fn live<F: Future<Output = ()>>(test: impl FnOnce(PathBuf) -> F) {
+    // The pool waits for its own children only, but tests beside it take all there are.
+    let _alone = alone();
+    let dir = tempfile::tempdir().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(test(dir.path().to_owned()));
+    drop(runtime);
+    // Executors outlive their daemon, but not the test.
+    let pid = fs::read_to_string(dir.path().join("state/executors/local.lock")).unwrap();
+    if let Some(process) = session::identify(pid.trim().parse().unwrap()) {
+        assert!(process::signal(process, Signal::SIGKILL));
+    }
+}
+
+#[test]
+fn an_attempt_runs_and_its_end_is_kept_until_it_is_acknowledged() {
+    live(|dir| async move {
+        let mut daemon = Daemon::start(&dir);
+        let hello = daemon.hello().await;
+        assert_eq!((hello.incarnation, hello.running, hello.lost), (1, vec![], vec![]));
+        let attempt = dispatch("SHELL", "exit 4", &[]);
+        daemon.pool.run(attempt.clone());
+        // A repetition is no second start.
+        daemon.pool.run(attempt.clone());
+        assert_eq!(daemon.started().await, attempt.of);
+        let end = daemon.finished().await;
+        assert_eq!(end.outcome, Outcome::Exited { code: 4 });
+
+        daemon.pool.stop().await;
+        let mut daemon = Daemon::start(&dir);
+        let hello = daemon.hello().await;
+        assert_eq!((hello.incarnation, &hello.finished), (1, &vec![end]));
+        daemon.pool.acknowledge(&hello.executor, attempt.of);
+        // Orders are carried out in turn: once this one has ended, that one was heard.
+        let next = dispatch("SHELL", "true", &[]);
+        daemon.pool.run(next.clone());
+        daemon.started().await;
+        let end = daemon.finished().await;
+
+        daemon.pool.stop().await;
+        let mut daemon = Daemon::start(&dir);
+        assert_eq!(daemon.hello().await.finished, vec![end]);
+        daemon.pool.stop().await;
+    });
+}
+
+#[test]
+fn a_task_outlives_the_daemon_and_hears_the_next_ones_kill() {
+    live(|dir| async move {
+        let mut daemon = Daemon::start(&dir);
+        daemon.hello().await;
+        let attempt = dispatch("SHELL", "sleep 99", &[]);
+        daemon.pool.run(attempt.clone());
+        daemon.started().await;
+        daemon.pool.stop().await;
+
+        let mut daemon = Daemon::start(&dir);
+        let hello = daemon.hello().await;
+        assert_eq!(hello.running, vec![attempt.of.clone()]);
+        daemon.pool.kill(&hello.executor, attempt.of.clone());
+        let end = daemon.finished().await;
+        assert!(end.killed && end.of == attempt.of);
+        daemon.pool.stop().await;
+    });
+}
+
+#[test]
+fn a_killed_executor_is_lost_at_once_and_the_next_one_ends_what_it_left() {
+    live(|dir| async move {
+        let mut daemon = Daemon::start(&dir);
+        let first = daemon.hello().await;
+        let mark = dir.join("pid");
+        let handler = format!("echo $$ > {}.new; mv {0}.new {0}; sleep 99", mark.display());
+        let attempt = dispatch("SHELL", &handler, &[]);
+        daemon.pool.run(attempt.clone());
+        daemon.started().await;
+        let task = loop {
+            match fs::read_to_string(&mark) {
+                Ok(text) => break session::identify(text.trim().parse().unwrap()).unwrap(),
+                Err(_) => tokio::task::yield_now().await,
+            }
+        };
+        let process = session::identify(first.pid).unwrap();
+        assert!(process::signal(process, Signal::SIGKILL));
+        assert_eq!(daemon.lost().await, Some(1));
+        let second = daemon.hello().await;
+        assert_eq!((second.incarnation, &second.lost), (2, &vec![attempt.of.clone()]));
+        assert!(!session::runs(task), "ended before anybody is told");
+        // Still lost for a daemon that did not hear it, until that is acknowledged.
+        daemon.pool.stop().await;
+        let mut daemon = Daemon::start(&dir);
+        assert_eq!(daemon.hello().await.lost, vec![attempt.of]);
+        daemon.pool.stop().await;
+    });
+}
+
+#[test]
+fn a_silent_executor_is_killed_and_replaced_also_by_a_daemon_that_did_not_start_it() {
+    live(|dir| async move {
+        let mut daemon = Daemon::start(&dir);
+        daemon.hello().await;
+        daemon.pool.stop().await;
+        let mut daemon = Daemon::start(&dir);
+        let hello = daemon.hello().await;
+        let process = session::identify(hello.pid).unwrap();
+        assert!(process::signal(process, Signal::SIGSTOP));
+        assert_eq!(daemon.lost().await, Some(1));
+        assert_eq!(daemon.hello().await.incarnation, 2);
+        daemon.pool.stop().await;
+    });
+}
+
+#[test]
+fn a_dispatch_of_which_no_process_can_be_made_comes_back_as_its_end() {
+    live(|dir| async move {
+        let mut daemon = Daemon::start(&dir);
+        daemon.hello().await;
+        let attempt = dispatch("NOSUCH", "x", &[]);
+        daemon.pool.run(attempt.clone());
+        let end = daemon.finished().await;
+        let Outcome::SpawnFailed { message, transient: false } = end.outcome else {
+            panic!("{:?}", end.outcome)
+        };
+        assert!(message.contains("NOSUCH"), "{message}");
+        daemon.pool.stop().await;
+    });
+}
+
+#[test]
+fn a_state_directory_too_deep_for_a_socket_is_told_with_its_length() {
+    let deep = PathBuf::from(format!("/tmp/{}", "d".repeat(120)));
+    let error = listen(&deep, &deep.join("executors.sock")).unwrap_err();
+    assert!(error.to_string().contains("has 140 bytes; a socket's may have at most 107"));
+}

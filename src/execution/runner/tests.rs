@@ -1,1 +1,374 @@
+//! Real processes. All tests of this file share one thread of runners and one reaper, because a
+//! process has one set of children: in the product that is the executor.
 
+use std::future::Future;
+use std::path::{Path, PathBuf};
+
+use tokio::task::LocalSet;
+
+use super::super::signals::{Heard, Signals};
+use super::super::testing::{alone, assignment_in};
+use super::*;
+use crate::model::spec::Limits;
+
+struct Life {
+    dir: tempfile::TempDir,
+    hands: Rc<Hands>,
+}
+
+struct Attempt {
+    kill: CancellationToken,
+    reports: mpsc::Receiver<Report>,
+    over: tokio::task::JoinHandle<()>,
+}
+
+impl Life {
+    fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    fn script(&self, text: &str) -> Assignment {
+        assignment_in(self.path(), text)
+    }
+
+    fn begin(&self, assignment: &Assignment) -> Attempt {
+        let (tell, reports) = mpsc::channel(4);
+        let kill = CancellationToken::new();
+        let run = run(Rc::clone(&self.hands), assignment.clone(), kill.clone(), tell);
+        Attempt { kill, reports, over: tokio::task::spawn_local(run) }
+    }
+
+    async fn end_of(&self, assignment: &Assignment) -> Finished {
+        let mut attempt = self.begin(assignment);
+        attempt.started().await;
+        let end = attempt.finished().await;
+        attempt.over.await.unwrap();
+        end
+    }
+
+    fn log(&self, assignment: &Assignment) -> String {
+        std::fs::read_to_string(&assignment.log_path).unwrap()
+    }
+}
+
+impl Attempt {
+    async fn started(&mut self) -> Started {
+        match self.reports.recv().await {
+            Some(Report::Started(started)) => started,
+            other => panic!("not started: {other:?}"),
+        }
+    }
+
+    async fn finished(&mut self) -> Finished {
+        match self.reports.recv().await {
+            Some(Report::Finished(finished)) => *finished,
+            other => panic!("not finished: {other:?}"),
+        }
+    }
+}
+
+/// Runs a test in an executor's surroundings: subreaper, signals, one thread.
+fn live<F: Future<Output = ()>>(test: impl FnOnce(Rc<Life>) -> F) {
+    let _alone = alone();
+    nix::sys::prctl::set_child_subreaper(true).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    LocalSet::new().block_on(&runtime, async {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::open(dir.path().join("attempts")).unwrap();
+        let hands =
+            Rc::new(Hands { children: Children::default(), journal, boot_id: clock::boot_id() });
+        let mut signals = Signals::install().unwrap();
+        let reaping = Rc::clone(&hands);
+        let reap = async move {
+            while let Ok(heard) = signals.next().await {
+                assert_eq!(heard, Heard::ChildEnded);
+                reaping.children.reap();
+            }
+        };
+        let life = Rc::new(Life { dir, hands });
+        let within = tokio::time::timeout(Duration::from_secs(20), test(life));
+        tokio::select! {
+            done = within => done.expect("the test hangs"),
+            () = reap => panic!("nobody reaps"),
+        }
+    });
+}
+
+/// Waits until a file has a line, which a task writes when it is where the test wants it.
+async fn line(path: PathBuf) -> String {
+    loop {
+        if let Ok(text) = std::fs::read_to_string(&path)
+            && text.ends_with('\n')
+        {
+            return text.trim().to_owned();
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+async fn identity_in(path: PathBuf) -> Identity {
+    session::identify(line(path).await.parse().unwrap()).unwrap()
+}
+
+#[test]
+fn an_exit_status_and_a_signal_are_told_by_number_and_name() {
+    live(|life| async move {
+        let end = life.end_of(&life.script("exit 7")).await;
+        assert_eq!(end.outcome, Outcome::Exited { code: 7 });
+        assert!(!end.killed && end.started_at.is_some());
+        let end = life.end_of(&life.script("kill -SEGV $$")).await;
+        assert_eq!(end.outcome, Outcome::Signalled { signal: 11, name: "SEGV".to_owned() });
+    });
+}
+
+#[test]
+fn all_exit_codes_of_many_at_once_are_right() {
+    live(|life| async move {
+        let attempts: Vec<_> = (0..100)
+            .map(|n| (n % 7, life.begin(&life.script(&format!("exit {}", n % 7)))))
+            .collect();
+        for (code, mut attempt) in attempts {
+            attempt.started().await;
+            assert_eq!(attempt.finished().await.outcome, Outcome::Exited { code });
+        }
+    });
+}
+
+#[test]
+fn the_deadline_kills_what_ignores_term() {
+    live(|life| async move {
+        let assignment = Assignment {
+            timeout: Some(Duration::from_millis(300)),
+            kill_grace: Duration::from_millis(300),
+            ..life.script("trap '' TERM; while :; do sleep 0.05; done")
+        };
+        let end = life.end_of(&assignment).await;
+        assert_eq!(end.outcome, Outcome::TimedOut);
+        assert!(!end.killed);
+        let took = end.finished_at.since(end.started_at.unwrap());
+        assert!(took >= Duration::from_millis(600), "{took:?}");
+    });
+}
+
+#[test]
+fn a_kill_ends_the_whole_tree_even_where_it_ignores_term_or_is_stopped() {
+    live(|life| async move {
+        let tree = "sh -c 'trap \"\" TERM; echo $$ > $DIR/a; sleep 99; sleep 99' &
+                    sh -c 'echo $$ > $DIR/b; kill -STOP $$; sleep 99' & wait";
+        let assignment = Assignment { kill_grace: Duration::from_millis(300), ..life.script(tree) };
+        let mut attempt = life.begin(&assignment);
+        attempt.started().await;
+        let a = identity_in(life.path().join("a")).await;
+        let b = identity_in(life.path().join("b")).await;
+        attempt.kill.cancel();
+        let end = attempt.finished().await;
+        assert!(end.killed);
+        assert_eq!(end.outcome, Outcome::Signalled { signal: 15, name: "TERM".to_owned() });
+        assert!(!session::runs(a) && !session::runs(b), "its end is told when all are gone");
+    });
+}
+
+#[test]
+fn a_kill_finds_who_left_the_session_by_a_double_fork() {
+    live(|life| async move {
+        let text = "setsid sh -c 'trap \"\" TERM HUP; echo $$ > $DIR/c; sleep 99; sleep 99' &
+                    (setsid sh -c 'echo $$ > $DIR/d; exec sleep 99' &) ; sleep 99";
+        let assignment = Assignment { kill_grace: Duration::from_millis(300), ..life.script(text) };
+        let mut attempt = life.begin(&assignment);
+        attempt.started().await;
+        let c = identity_in(life.path().join("c")).await;
+        let d = identity_in(life.path().join("d")).await;
+        attempt.kill.cancel();
+        attempt.finished().await;
+        assert!(!session::runs(c) && !session::runs(d));
+    });
+}
+
+#[test]
+fn a_grandchild_in_the_background_delays_no_end_and_is_ended() {
+    live(|life| async move {
+        let assignment = Assignment {
+            kill_grace: Duration::from_millis(200),
+            ..life.script(
+                "(trap '' TERM; echo $$ > $DIR/e; sleep 99; sleep 99) & \
+                           while ! test -s $DIR/e; do :; done; echo hi",
+            )
+        };
+        let mut attempt = life.begin(&assignment);
+        attempt.started().await;
+        let end = attempt.finished().await;
+        assert_eq!(end.outcome, Outcome::Exited { code: 0 });
+        assert_eq!(end.output_bytes, Some(3));
+        assert_eq!(life.log(&assignment), "hi\n");
+        attempt.over.await.unwrap();
+        let left = Session::new(Identity::UNKNOWN, &assignment.of, Orphans::Anywhere);
+        assert_eq!(left.members(&BTreeSet::new()), [], "the leftover is ended after the end");
+    });
+}
+
+#[test]
+fn one_that_has_ended_when_the_kill_comes_keeps_its_result() {
+    live(|life| async move {
+        let mut attempt = life.begin(&life.script("echo $$ > $DIR/f; exit 3"));
+        let leader = attempt.started().await.pid;
+        line(life.path().join("f")).await;
+        // A zombie as long as this thread does not turn to its reaper.
+        while std::fs::read_to_string(format!("/proc/{leader}/stat"))
+            .is_ok_and(|stat| !stat.contains(") Z "))
+        {
+            std::hint::spin_loop();
+        }
+        attempt.kill.cancel();
+        let end = attempt.finished().await;
+        assert_eq!(end.outcome, Outcome::Exited { code: 3 });
+        assert!(!end.killed);
+    });
+}
+
+#[test]
+fn a_kill_before_the_start_starts_nothing() {
+    live(|life| async move {
+        let mut attempt = life.begin(&life.script("touch $DIR/ran"));
+        attempt.kill.cancel();
+        let end = attempt.finished().await;
+        assert!(end.killed && end.started_at.is_none());
+        assert!(!life.path().join("ran").exists());
+    });
+}
+
+#[test]
+fn a_task_finds_its_environment_three_descriptors_and_an_empty_input() {
+    live(|life| async move {
+        // Open in this process without the flag that closes it at exec.
+        let inherited = nix::unistd::dup(std::io::stderr()).unwrap();
+        let assignment = Assignment {
+            env: [("ONLY", "this one"), ("SCHED_INSTANCE_ID", "i")]
+                .map(|(k, v)| (k.to_owned(), v.to_owned()))
+                .into(),
+            ..life.script(
+                "cat; ls /proc/$$/fd | tr '\\n' ' '; echo; tr '\\0' '\\n' < /proc/$$/environ; \
+                 echo; umask; readlink /proc/$$/fd/0; cut -d' ' -f5,6 /proc/$$/stat; echo $$; \
+                 grep -E 'Sig(Blk|Ign)' /proc/$$/status",
+            )
+        };
+        let end = life.end_of(&assignment).await;
+        drop(inherited);
+        assert_eq!(end.outcome, Outcome::Exited { code: 0 });
+        let log = life.log(&assignment);
+        let mut lines = log.lines();
+        assert_eq!(lines.next(), Some("0 1 2 "));
+        let mut env: Vec<&str> = lines.by_ref().take_while(|l| !l.is_empty()).collect();
+        env.sort_unstable();
+        let me = nix::unistd::User::from_uid(nix::unistd::geteuid()).unwrap().unwrap();
+        let path = if me.uid.is_root() { start::ROOT_PATH } else { start::PATH };
+        let mut expected = [
+            format!("HOME={}", me.dir.display()),
+            "LANG=C.UTF-8".to_owned(),
+            format!("LOGNAME={}", me.name),
+            "ONLY=this one".to_owned(),
+            format!("PATH={path}"),
+            "SCHED_INSTANCE_ID=i".to_owned(),
+            "SHELL=/bin/sh".to_owned(),
+            format!("USER={}", me.name),
+        ];
+        expected.sort_unstable();
+        assert_eq!(env, expected);
+        assert_eq!(lines.next(), Some("0022"));
+        assert_eq!(lines.next(), Some("/dev/null"));
+        let ids = lines.next().unwrap();
+        let pid = lines.next().unwrap();
+        assert_eq!(ids, format!("{pid} {pid}"), "group and session are its own");
+        let masks: Vec<&str> = lines.map(|l| l.rsplit('\t').next().unwrap()).collect();
+        assert_eq!(masks, ["0000000000000000"; 2], "nothing is blocked or ignored");
+    });
+}
+
+#[test]
+fn directory_mask_nice_and_limits_are_as_asked() {
+    live(|life| async move {
+        let assignment = Assignment {
+            cwd: Some("/usr".to_owned()),
+            umask: Some(0o077),
+            nice: Some(5),
+            limits: Limits { open_files: Some(64), file_size: Some(1 << 20), ..Limits::default() },
+            ..life.script("pwd; umask; ulimit -n; ulimit -f; cut -d' ' -f19 /proc/$$/stat")
+        };
+        let end = life.end_of(&assignment).await;
+        assert_eq!(end.outcome, Outcome::Exited { code: 0 });
+        // ulimit -f counts in blocks of 512 bytes.
+        assert_eq!(life.log(&assignment), "/usr\n0077\n64\n2048\n5\n");
+    });
+}
+
+#[test]
+fn another_user_gets_its_ids_its_home_and_a_result_file_of_its_own() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    live(|life| async move {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(life.path(), std::fs::Permissions::from_mode(0o711)).unwrap();
+        let result_path = life.path().join("own").join("result");
+        let mut assignment = Assignment {
+            user: Some("nobody".to_owned()),
+            cwd: None,
+            result_path: result_path.clone(),
+            ..life.script(
+                "echo '{\"output\":{\"n\":1}}' > $SCHED_RESULT.new; \
+                 mv $SCHED_RESULT.new $SCHED_RESULT; id -un; id -Gn; echo $USER; \
+                 test -r /etc/shadow && echo reads",
+            )
+        };
+        assignment.env.insert("SCHED_RESULT".into(), result_path.to_str().unwrap().to_owned());
+        let end = life.end_of(&assignment).await;
+        let log = life.log(&assignment);
+        let lines: Vec<&str> = log.lines().collect();
+        assert_eq!((lines[0], lines[2]), ("nobody", "nobody"));
+        assert!(!lines[1].split(' ').any(|group| group == "root"), "{log}");
+        assert_eq!(lines.len(), 3, "{log}");
+        assert_eq!(end.result.output, Some(serde_json::json!({"n": 1})), "{:?}", end.result);
+        assert!(!life.path().join("own").exists());
+    });
+}
+
+#[test]
+fn what_the_task_says_of_itself_is_reported() {
+    live(|life| async move {
+        let text =
+            "echo '{\"errorCode\":\"CONN_RESET\",\"message\":\"m\"}' > $SCHED_RESULT; exit 1";
+        let end = life.end_of(&life.script(text)).await;
+        assert_eq!(end.result.error_code.as_deref(), Some("CONN_RESET"));
+        let text = "head -c 70000 /dev/zero > $SCHED_RESULT";
+        let end = life.end_of(&life.script(text)).await;
+        let invalid = end.result.invalid.unwrap();
+        assert!(invalid.contains("70000 bytes"), "{invalid}");
+        assert_eq!(end.outcome, Outcome::Exited { code: 0 });
+    });
+}
+
+#[test]
+fn processor_time_and_memory_are_measured() {
+    live(|life| async move {
+        let text = "i=0; while test $i -lt 200000; do i=$((i+1)); done; \
+                    head -c 60000000 /dev/zero | tail -c 50000000 > /dev/null";
+        let end = life.end_of(&life.script(text)).await;
+        assert!(end.user_ms.unwrap() > 0);
+        assert!(end.max_rss_bytes.unwrap() > 40_000_000, "{:?}", end.max_rss_bytes);
+    });
+}
+
+#[test]
+fn a_flood_is_bounded_and_its_tail_kept() {
+    live(|life| async move {
+        use std::os::unix::fs::MetadataExt;
+        let text = "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo THE-END";
+        let assignment = life.script(text);
+        let end = life.end_of(&assignment).await;
+        assert_eq!(end.output_bytes, Some(20_000_009));
+        let file = std::fs::File::open(&assignment.log_path).unwrap();
+        file.sync_all().unwrap();
+        assert!(file.metadata().unwrap().blocks() * 512 < 2 << 20);
+        let kept = std::fs::read(&assignment.log_path).unwrap();
+        assert!(kept.ends_with(b"\nTHE-END\n"));
+    });
+}
