@@ -24,7 +24,7 @@ use super::journal::Journal;
 use super::runner::{self, Children, Hands, never_started};
 use super::signals::{Heard, Signals};
 use super::start::StartError;
-use super::takeover::{Places, end_left, incarnation, lock};
+use super::takeover::{Places, attempts_dir, end_left, incarnation, lock};
 use super::wire::{Assignment, Frames, FromExecutor, PROTOCOL, ToExecutor, encode, frames};
 use crate::limits;
 use crate::model::event::{AttemptRef, Finished, Hello, Load, Report};
@@ -144,7 +144,7 @@ impl Executor {
         let number = places.own.join("incarnation");
         let incarnation =
             incarnation(&number).map_err(failed(format!("write {}", number.display())))?;
-        let dir = places.own.join("attempts");
+        let dir = attempts_dir(&args.state_dir, &args.id);
         let reading = format!("read the journal {}", dir.display());
         let journal = Journal::open(dir).map_err(failed(reading.clone()))?;
         let left = journal.left().map_err(failed(reading))?;

@@ -195,10 +195,10 @@ mod tests {
         let leader = Identity { pid: 9, start_ticks: 8 };
         let mut entry = journal.accept(&of(1), &boot).unwrap();
         let accepted = Left { of: of(1), boot_id: Some(boot), leader: None, finished: None };
-        assert_eq!(journal.left().unwrap(), [accepted.clone()]);
+        assert_eq!(journal.left().unwrap(), std::slice::from_ref(&accepted));
         entry.started(leader).unwrap();
         let started = Left { leader: Some(leader), ..accepted };
-        assert_eq!(journal.left().unwrap(), [started.clone()]);
+        assert_eq!(journal.left().unwrap(), std::slice::from_ref(&started));
         entry.finished(&end(of(1))).unwrap();
         let finished = Left { finished: Some(Box::new(end(of(1)))), ..started };
         assert_eq!(journal.left().unwrap(), [finished]);

@@ -16,9 +16,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::environment::Paths;
+use super::journal::Journal;
 use super::link::{Connection, Ended, Order, Service};
-use super::process;
 use super::session::{self, Identity};
+use super::takeover::{self, attempts_dir};
+use super::{clock, process};
 use crate::limits;
 use crate::model::event::Event;
 use crate::model::id::ExecutorId;
@@ -106,6 +108,7 @@ impl Keeper {
             // One that never connected had nothing that the core could lose.
             if let Some(incarnation) = self.incarnation.take() {
                 pause = RESPAWN_FIRST;
+                self.end_left().await;
                 let executor = self.id.clone();
                 let lost = Event::ExecutorLost { executor, incarnation: Some(incarnation), why };
                 if self.events.send(lost).await.is_err() {
@@ -117,6 +120,17 @@ impl Keeper {
                 () = self.stop.cancelled() => return,
             }
             pause = (pause * 2).min(RESPAWN_LAST);
+        }
+    }
+
+    /// Ends what the process left running, so that nothing is queued again while it still runs.
+    async fn end_left(&self) {
+        let dir = attempts_dir(&self.paths.state_dir, &self.id);
+        match Journal::open(dir).and_then(|journal| journal.left()) {
+            Ok(left) => takeover::end_left(&left, &clock::boot_id()).await,
+            Err(error) => {
+                tracing::warn!(executor = %self.id, %error, "cannot read what an executor left");
+            }
         }
     }
 

@@ -6,6 +6,7 @@
 //! subreaper. Safe code only; signals go through [`super::process`].
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
@@ -43,11 +44,15 @@ pub(super) enum Orphans {
 }
 
 /// The processes of one attempt.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Session {
     leader: Identity,
     names: [Vec<u8>; 2],
     orphans: Orphans,
+    /// Whoever was seen as a member stays one, also when its parents are gone and its environment
+    /// is another.
+    /// Behind a lock that is held within one call only.
+    seen: Mutex<BTreeSet<Identity>>,
 }
 
 /// Who this number belongs to now, a process that ended and is not reaped included.
@@ -86,7 +91,7 @@ impl Session {
             format!("SCHED_INSTANCE_ID={}", of.instance_id).into_bytes(),
             format!("SCHED_ATTEMPT={}", of.attempt).into_bytes(),
         ];
-        Self { leader, names, orphans }
+        Self { leader, names, orphans, seen: Mutex::default() }
     }
 
     /// All that runs of it; `leaders` are those of other attempts, which are never among them.
@@ -102,12 +107,13 @@ impl Session {
         };
         let foreign =
             |pid: u32| pid == me || (pid != self.leader.pid && leaders.contains(&pid)) || pid == 1;
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found: BTreeSet<u32> = all
             .values()
             .filter(|s| !foreign(s.identity.pid))
             .filter(|s| {
                 let inside = [s.identity.pid, s.session, s.group].contains(&self.leader.pid);
-                (number_is_ours && inside) || self.is_orphan(s, me)
+                (number_is_ours && inside) || seen.contains(&s.identity) || self.is_orphan(s, me)
             })
             .map(|s| s.identity.pid)
             .collect();
@@ -123,7 +129,13 @@ impl Session {
             }
             found.extend(more);
         }
-        found.iter().filter_map(|p| all.get(p)).filter(|s| !s.ended).map(|s| s.identity).collect()
+        *seen = found
+            .iter()
+            .filter_map(|pid| all.get(pid))
+            .filter(|s| !s.ended)
+            .map(|s| s.identity)
+            .collect();
+        seen.iter().copied().collect()
     }
 
     /// Sends a signal to all that runs of it and says how many that were.

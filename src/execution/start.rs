@@ -46,7 +46,7 @@ pub(super) struct StartError {
 }
 
 impl StartError {
-    fn io(what: String, error: &io::Error) -> Self {
+    fn io(what: &str, error: &io::Error) -> Self {
         Self { message: format!("{what}: {error}"), transient: is_transient(error) }
     }
 
@@ -93,8 +93,7 @@ pub(super) fn start(assignment: &Assignment) -> Result<Leader, StartError> {
         nice: assignment.nice,
         limits: limits(&assignment.limits),
     };
-    let output =
-        log.try_clone().map_err(|e| StartError::io("cannot start a process".into(), &e))?;
+    let output = log.try_clone().map_err(|e| StartError::io("cannot start a process", &e))?;
     let pid = process::spawn(plan, output).map_err(|e| explain(&e, assignment, &account, &cwd))?;
     // The child is not reaped before the executor's loop turns, so its entry is there.
     let identity = session::identify(pid).unwrap_or(Identity { pid, start_ticks: 0 });
@@ -104,7 +103,7 @@ pub(super) fn start(assignment: &Assignment) -> Result<Leader, StartError> {
 /// Looks up who the task runs as; [`Account::ids`] is set only if that is somebody else.
 fn account(user: Option<&str>, group: Option<&str>) -> Result<Account, StartError> {
     let lookup = |what: &str, name: &str, error: nix::errno::Errno| {
-        StartError::io(format!("cannot look up {what} {name}"), &error.into())
+        StartError::io(&format!("cannot look up {what} {name}"), &error.into())
     };
     let me = geteuid();
     let found = match user {
@@ -146,7 +145,7 @@ fn account(user: Option<&str>, group: Option<&str>) -> Result<Account, StartErro
 fn ids(user: &User, gid: Gid) -> Result<Ids, StartError> {
     let name = c_string(&user.name)?;
     let groups = getgrouplist(&name, gid).map_err(|errno| {
-        StartError::io(format!("cannot look up the groups of user {}", user.name), &errno.into())
+        StartError::io(&format!("cannot look up the groups of user {}", user.name), &errno.into())
     })?;
     Ok(Ids { uid: user.uid, gid, groups })
 }
@@ -169,7 +168,7 @@ fn open_log(path: &Path) -> Result<File, StartError> {
         }
         other => other,
     };
-    opened.map_err(|e| StartError::io(format!("cannot open the log {}", path.display()), &e))
+    opened.map_err(|e| StartError::io(&format!("cannot open the log {}", path.display()), &e))
 }
 
 /// Makes the place of the result file where it is not simply the executor's own: a directory that
@@ -180,7 +179,7 @@ fn result_place(assignment: &Assignment, account: &Account) -> Result<(), StartE
         && error.kind() != io::ErrorKind::NotFound
         && error.kind() != io::ErrorKind::NotADirectory
     {
-        return Err(StartError::io(format!("cannot remove {}", path.display()), &error));
+        return Err(StartError::io(&format!("cannot remove {}", path.display()), &error));
     }
     if assignment.user.is_none() {
         return Ok(());
@@ -192,7 +191,7 @@ fn result_place(assignment: &Assignment, account: &Account) -> Result<(), StartE
             None => Ok(()),
         }
     });
-    made.map_err(|e| StartError::io(format!("cannot make the directory {}", dir.display()), &e))
+    made.map_err(|e| StartError::io(&format!("cannot make the directory {}", dir.display()), &e))
 }
 
 fn environment(given: &BTreeMap<String, String>, account: &Account) -> BTreeMap<String, String> {
@@ -265,7 +264,7 @@ fn explain(
         Step::Directory => format!("cannot change to the directory {cwd} as {}", account.name),
         Step::Exec => return explain_exec(&error.source, &assignment.program, cwd),
     };
-    StartError::io(what, &error.source)
+    StartError::io(&what, &error.source)
 }
 
 fn named(asked: &Limits) -> String {
@@ -291,7 +290,7 @@ fn explain_exec(error: &io::Error, program: &str, cwd: &str) -> StartError {
         (Some(libc::ENOENT), Some(_)) => {
             let interpreter = interpreter(&path).unwrap_or_else(|| "its loader".to_owned());
             let what = format!("{what}: it is there, but its interpreter {interpreter} is not");
-            return StartError::io(what, error);
+            return StartError::io(&what, error);
         }
         (Some(libc::EACCES), Some(file)) if file.is_dir() => "; it is a directory",
         (Some(libc::EACCES), Some(file)) if file.mode() & 0o111 == 0 => "; it is not executable",

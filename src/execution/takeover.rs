@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
+use super::clock;
 use super::executor::{ExecutorError, failed};
 use super::journal::Left;
 use super::session::{Identity, Orphans, Session};
-use super::{clock, process};
 use crate::model::id::ExecutorId;
 
 /// Time in which an earlier process's tasks are ended before they are killed.
@@ -55,6 +55,11 @@ impl Places {
 /// The file whose lock says that an executor of this id is alive.
 pub(super) fn lock_path(state_dir: &Path, id: &ExecutorId) -> PathBuf {
     state_dir.join("executors").join(format!("{id}.lock"))
+}
+
+/// Where an executor keeps its journal.
+pub(super) fn attempts_dir(state_dir: &Path, id: &ExecutorId) -> PathBuf {
+    state_dir.join("executors").join(id.as_str()).join("attempts")
 }
 
 /// Takes the lock and writes the process id into it.
@@ -108,7 +113,9 @@ pub(super) fn incarnation(path: &Path) -> io::Result<u64> {
     Ok(next)
 }
 
-/// Ends what still runs of an earlier process's attempts: TERM, a second, KILL.
+/// Ends what still runs of an earlier process's attempts: TERM, a second, KILL. The daemon does so
+/// before it calls an executor lost, and the next process of the id once more, for the case that
+/// no daemon was there.
 pub(super) async fn end_left(left: &[Left], boot_id: &Arc<str>) {
     let sessions: Vec<Session> = left
         .iter()
@@ -128,8 +135,6 @@ pub(super) async fn end_left(left: &[Left], boot_id: &Arc<str>) {
     let give_up = grace_ends + LOST_GRACE;
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        // Orphans of the earlier process that came to this one.
-        while process::reap().is_some() {}
         let now = clock::monotonic();
         let left = if now >= grace_ends {
             signal(Signal::SIGKILL)

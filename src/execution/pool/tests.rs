@@ -1,7 +1,5 @@
 //! The pool with real executor processes: this test program, started once more by a script.
 
-use std::os::unix::fs::PermissionsExt;
-
 use super::super::executor::{self, ExecutorArgs};
 use super::super::testing::{alone, dispatch, settings};
 use super::super::{process, session};
@@ -66,39 +64,43 @@ impl Daemon {
     async fn next(&mut self) -> Event {
         loop {
             let within = tokio::time::timeout(Duration::from_secs(20), self.events.recv());
-            match within.await.expect("no event").unwrap() {
-                Event::ExecutorReport { report: Report::Heartbeat(_), .. } => {}
-                event => return event,
+            let event = within.await.expect("no event").unwrap();
+            let heartbeat =
+                matches!(event, Event::ExecutorReport { report: Report::Heartbeat(_), .. });
+            if !heartbeat {
+                return event;
             }
         }
     }
 
     async fn hello(&mut self) -> Hello {
-        match self.next().await {
-            Event::ExecutorConnected(hello) => hello,
-            other => panic!("no hello: {other:?}"),
-        }
+        let event = self.next().await;
+        let Event::ExecutorConnected(hello) = event else { panic!("no hello: {event:?}") };
+        hello
     }
 
     async fn lost(&mut self) -> Option<u64> {
-        match self.next().await {
-            Event::ExecutorLost { incarnation, .. } => incarnation,
-            other => panic!("not lost: {other:?}"),
-        }
+        let event = self.next().await;
+        let Event::ExecutorLost { incarnation, .. } = event else { panic!("not lost: {event:?}") };
+        incarnation
+    }
+
+    async fn report(&mut self) -> Report {
+        let event = self.next().await;
+        let Event::ExecutorReport { report, .. } = event else { panic!("no report: {event:?}") };
+        report
     }
 
     async fn started(&mut self) -> AttemptRef {
-        match self.next().await {
-            Event::ExecutorReport { report: Report::Started(started), .. } => started.of,
-            other => panic!("not started: {other:?}"),
-        }
+        let report = self.report().await;
+        let Report::Started(started) = report else { panic!("not started: {report:?}") };
+        started.of
     }
 
     async fn finished(&mut self) -> Finished {
-        match self.next().await {
-            Event::ExecutorReport { report: Report::Finished(finished), .. } => *finished,
-            other => panic!("not finished: {other:?}"),
-        }
+        let report = self.report().await;
+        let Report::Finished(finished) = report else { panic!("not finished: {report:?}") };
+        *finished
     }
 }
 
@@ -188,9 +190,9 @@ fn a_killed_executor_is_lost_at_once_and_the_next_one_ends_what_it_left() {
         let process = session::identify(first.pid).unwrap();
         assert!(process::signal(process, Signal::SIGKILL));
         assert_eq!(daemon.lost().await, Some(1));
+        assert!(!session::runs(task), "ended before anybody is told");
         let second = daemon.hello().await;
         assert_eq!((second.incarnation, &second.lost), (2, &vec![attempt.of.clone()]));
-        assert!(!session::runs(task), "ended before anybody is told");
         // Still lost for a daemon that did not hear it, until that is acknowledged.
         daemon.pool.stop().await;
         let mut daemon = Daemon::start(&dir);
