@@ -230,7 +230,8 @@ impl Watcher {
             Ok(done) => done,
             Err(error) => {
                 error!(%error, "reading the spec directory broke down; definitions stay as they are");
-                self.status.send_replace(Some("the spec directory is not read any more".to_owned()));
+                self.status
+                    .send_replace(Some("the spec directory is not read any more".to_owned()));
                 return false;
             }
         };

@@ -321,7 +321,9 @@ fn limit_text(error: &notify::Error) -> String {
         | ErrorKind::PathNotFound
         | ErrorKind::WatchNotFound
         | ErrorKind::InvalidConfig(_) => {
-            return format!("the kernel's file events do not work ({error}); looking often instead");
+            return format!(
+                "the kernel's file events do not work ({error}); looking often instead"
+            );
         }
     };
     format!("inotify limit: {limit}; looking often instead, raise it with sysctl")

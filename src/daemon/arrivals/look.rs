@@ -25,6 +25,12 @@ const WALK_REST: u32 = 4;
 /// comes later is told by the watches, or by the slow rescan.
 const WALKS_MAX: usize = 8;
 
+/// Directories of a pattern whose file system is asked for.
+const MOUNT_LOOKS_MAX: usize = 16;
+
+/// Notes in the daemon's status.
+const NOTES_MAX: usize = 100;
+
 /// File systems, by the kernel's magic numbers, on which others change files without an event
 /// here: NFS, SMB (three), FUSE, 9P, Ceph, AFS, Lustre.
 const REMOTE: [u32; 9] = [
@@ -131,8 +137,7 @@ impl Looker {
 
     /// When [`Self::look`] has something to do without a hint.
     pub(super) fn next_look(&self) -> Duration {
-        let restructured =
-            if self.is_restructured { self.walk_not_before } else { Duration::MAX };
+        let restructured = if self.is_restructured { self.walk_not_before } else { Duration::MAX };
         let polls = self.routes.values().filter(|route| self.period(route).is_some());
         polls
             .map(|route| route.next_poll)
@@ -147,6 +152,7 @@ impl Looker {
         for (text, route) in &self.routes {
             notes.extend(route.notes.iter().map(|note| format!("file trigger {text}: {note}")));
         }
+        notes.truncate(NOTES_MAX);
         notes
     }
 
@@ -168,7 +174,9 @@ impl Looker {
                 let fit = route.pattern.fit(&parts);
                 is_way |= fit.is_way;
                 was_way |= fit.is_way && route.leads_through(&path);
-                if fit.is_match && let Some(path) = path.to_str() {
+                if fit.is_match
+                    && let Some(path) = path.to_str()
+                {
                     keys.push((Arc::clone(text), Arc::from(path)));
                 }
             }
@@ -264,7 +272,7 @@ impl Route {
         if self.poll.is_some() {
             return None;
         }
-        let dir = dirs.iter().find(|dir| is_remote(dir))?;
+        let dir = dirs.iter().take(MOUNT_LOOKS_MAX).find(|dir| is_remote(dir))?;
         Some(format!("{} gives no events for changes made elsewhere: set pollMs", dir.display()))
     }
 }
