@@ -52,6 +52,8 @@ pub(super) struct Looker {
     hints: HintReader,
     tracker: Tracker,
     routes: BTreeMap<Arc<str>, Route>,
+    /// What `routes` were made from.
+    followed: Vec<FileWatch>,
     /// Patterns that cannot be followed, and why.
     refused: Vec<String>,
     /// The next slow rescan.
@@ -81,6 +83,7 @@ impl Looker {
             hints,
             tracker: Tracker::default(),
             routes: BTreeMap::new(),
+            followed: Vec::new(),
             refused: Vec::new(),
             rescan: Duration::MAX,
             is_restructured: false,
@@ -91,11 +94,14 @@ impl Looker {
 
     /// Follows exactly these. Two triggers of one pattern are followed as one, with the longer
     /// settle time and the shorter period.
-    pub(super) fn follow(&mut self, watches: &[FileWatch]) {
+    pub(super) fn follow(&mut self, watches: Vec<FileWatch>) {
+        if self.followed == watches {
+            return;
+        }
         let mut settles: BTreeMap<Arc<str>, Duration> = BTreeMap::new();
         let mut routes: BTreeMap<Arc<str>, Route> = BTreeMap::new();
         self.refused.clear();
-        for watch in watches {
+        for watch in &watches {
             let text: Arc<str> = Arc::from(watch.pattern.as_str());
             if let Some(route) = routes.get_mut(&text) {
                 route.poll = route.poll.into_iter().chain(watch.poll).min();
@@ -114,6 +120,7 @@ impl Looker {
             *settle = watch.settle.max(*settle);
         }
         self.routes = routes;
+        self.followed = watches;
         self.tracker.follow(&settles);
         self.rescan = if settles.is_empty() { Duration::MAX } else { Duration::ZERO };
     }
