@@ -101,7 +101,7 @@ impl Follower {
         let mut looker = self.looker.take()?;
         let looked = tokio::task::spawn_blocking(move || {
             if let Some(watches) = watches {
-                looker.follow(&watches);
+                looker.follow(watches);
             }
             let found = looker.look();
             (looker, found)

@@ -267,8 +267,9 @@ struct MoveWords<'a> {
 fn announce_fire(seq: u64, fire: &Fire) {
     let Fire { task_id, trigger, from, to, count, outcome, reason, instance_id } = fire;
     let reason = reason.as_deref();
-    if let Some(instance) = instance_id.as_ref().filter(|_| *outcome == FireOutcome::Instance) {
-        debug!(seq, task = %task_id, trigger, at = %from, instance = %instance, "fire made an instance");
+    let instance = instance_id.as_ref().map(InstanceId::as_str);
+    if *outcome == FireOutcome::Instance {
+        debug!(seq, task = %task_id, trigger, at = %from, instance, "fire made an instance");
     } else {
         let outcome = outcome_name(*outcome);
         info!(
@@ -308,3 +309,6 @@ fn announce_decision(record: &LogRecord) {
         | Record::DaemonStopping => {}
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,6 +25,12 @@ const WALK_REST: u32 = 4;
 /// comes later is told by the watches, or by the slow rescan.
 const WALKS_MAX: usize = 8;
 
+/// Directories of a pattern whose file system is asked for.
+const MOUNT_LOOKS_MAX: usize = 16;
+
+/// Notes in the daemon's status.
+const NOTES_MAX: usize = 100;
+
 /// File systems, by the kernel's magic numbers, on which others change files without an event
 /// here: NFS, SMB (three), FUSE, 9P, Ceph, AFS, Lustre.
 const REMOTE: [u32; 9] = [
@@ -46,6 +52,8 @@ pub(super) struct Looker {
     hints: HintReader,
     tracker: Tracker,
     routes: BTreeMap<Arc<str>, Route>,
+    /// What `routes` were made from.
+    followed: Vec<FileWatch>,
     /// Patterns that cannot be followed, and why.
     refused: Vec<String>,
     /// The next slow rescan.
@@ -75,6 +83,7 @@ impl Looker {
             hints,
             tracker: Tracker::default(),
             routes: BTreeMap::new(),
+            followed: Vec::new(),
             refused: Vec::new(),
             rescan: Duration::MAX,
             is_restructured: false,
@@ -85,11 +94,14 @@ impl Looker {
 
     /// Follows exactly these. Two triggers of one pattern are followed as one, with the longer
     /// settle time and the shorter period.
-    pub(super) fn follow(&mut self, watches: &[FileWatch]) {
+    pub(super) fn follow(&mut self, watches: Vec<FileWatch>) {
+        if self.followed == watches {
+            return;
+        }
         let mut settles: BTreeMap<Arc<str>, Duration> = BTreeMap::new();
         let mut routes: BTreeMap<Arc<str>, Route> = BTreeMap::new();
         self.refused.clear();
-        for watch in watches {
+        for watch in &watches {
             let text: Arc<str> = Arc::from(watch.pattern.as_str());
             if let Some(route) = routes.get_mut(&text) {
                 route.poll = route.poll.into_iter().chain(watch.poll).min();
@@ -108,6 +120,7 @@ impl Looker {
             *settle = watch.settle.max(*settle);
         }
         self.routes = routes;
+        self.followed = watches;
         self.tracker.follow(&settles);
         self.rescan = if settles.is_empty() { Duration::MAX } else { Duration::ZERO };
     }
@@ -146,6 +159,7 @@ impl Looker {
         for (text, route) in &self.routes {
             notes.extend(route.notes.iter().map(|note| format!("file trigger {text}: {note}")));
         }
+        notes.truncate(NOTES_MAX);
         notes
     }
 
@@ -265,7 +279,7 @@ impl Route {
         if self.poll.is_some() {
             return None;
         }
-        let dir = dirs.iter().find(|dir| is_remote(dir))?;
+        let dir = dirs.iter().take(MOUNT_LOOKS_MAX).find(|dir| is_remote(dir))?;
         Some(format!("{} gives no events for changes made elsewhere: set pollMs", dir.display()))
     }
 }

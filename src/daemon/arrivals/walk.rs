@@ -115,7 +115,7 @@ impl<'a> Walker<'a> {
             if last.accepts_file(name) {
                 self.file(dir.join(name), walked);
             } else if name.to_str().is_none() {
-                walked.notes.insert(format!("{:?}: not UTF-8, not taken", dir.join(name)));
+                walked.notes.insert(format!("names in {} that are not UTF-8", dir.display()));
             }
         }
     }
