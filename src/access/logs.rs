@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
+use nix::unistd::Whence;
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 use tokio::sync::broadcast;
@@ -56,7 +57,12 @@ pub(super) async fn open(app: &App, text: &str, wanted: Wanted) -> Result<Body, 
         left = Some(sought.map_err(|error| unreadable(&path, &error))?);
     }
     if !wanted.follow {
-        let whole = Whole { file, left: left.unwrap_or(0) };
+        let end = match &file {
+            Some(file) => file.metadata().await.map_or(0, |m| m.len()),
+            None => 0,
+        };
+        let left = left.unwrap_or(0);
+        let whole = Whole { file, left, end };
         return Ok(stream(whole, Whole::next));
     }
     let follower = Follower {
@@ -156,22 +162,62 @@ async fn last_lines(file: &mut File, end: u64, lines: u64) -> std::io::Result<u6
     Ok(0)
 }
 
+/// Reads at most `most` bytes on. Where the executor cut out the middle of a long log there is a
+/// hole in the file: it is passed over, not read as zero bytes. Zeros that a task wrote are data.
+async fn read_some(file: &mut File, most: usize) -> std::io::Result<Vec<u8>> {
+    loop {
+        let from = file.stream_position().await?;
+        let mut bytes = vec![0; most];
+        let n = file.read(&mut bytes).await?;
+        bytes.truncate(n);
+        if bytes.first() != Some(&0) && bytes.last() != Some(&0) {
+            return Ok(bytes);
+        }
+        let Some(data) = next(file, from, Whence::SeekData)? else {
+            // Nothing but a hole up to the end.
+            file.seek(SeekFrom::End(0)).await?;
+            return Ok(Vec::new());
+        };
+        if data > from {
+            file.seek(SeekFrom::Start(data)).await?;
+            continue;
+        }
+        let hole = next(file, from, Whence::SeekHole)?.unwrap_or(u64::MAX);
+        let kept = usize::try_from(hole.saturating_sub(from)).unwrap_or(usize::MAX);
+        bytes.truncate(kept);
+        file.seek(SeekFrom::Start(from + bytes.len() as u64)).await?;
+        return Ok(bytes);
+    }
+}
+
+/// Where data or a hole begins at or after `from`; `None`: nowhere.
+///
+/// Moves the descriptor's position; the caller seeks before it reads on.
+fn next(file: &File, from: u64, what: Whence) -> std::io::Result<Option<u64>> {
+    let offset = i64::try_from(from).map_err(std::io::Error::other)?;
+    match nix::unistd::lseek(file, offset, what) {
+        Ok(found) => Ok(u64::try_from(found).ok()),
+        Err(nix::errno::Errno::ENXIO) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// What is there now, to its end and no further.
 struct Whole {
     file: Option<File>,
     left: u64,
+    end: u64,
 }
 
 impl Whole {
     async fn next(mut self) -> Option<(std::io::Result<Bytes>, Self)> {
         let file = self.file.as_mut().filter(|_| self.left > 0)?;
         let most = usize::try_from(self.left).map_or(CHUNK, |left| left.min(CHUNK));
-        let mut bytes = vec![0; most];
-        match file.read(&mut bytes).await {
-            Ok(0) => None,
-            Ok(n) => {
-                bytes.truncate(n);
-                self.left = self.left.saturating_sub(n as u64);
+        match read_some(file, most).await {
+            Ok(bytes) if bytes.is_empty() => None,
+            Ok(bytes) => {
+                let at = file.stream_position().await.unwrap_or(self.end);
+                self.left = self.end.saturating_sub(at);
                 Some((Ok(Bytes::from(bytes)), self))
             }
             Err(error) => {
@@ -246,10 +292,8 @@ impl Follower {
             self.file = open_file(&log_path(&self.app.log_dir, task, id, self.current)).await?;
         }
         let Some(file) = &mut self.file else { return Ok(None) };
-        let mut bytes = vec![0; CHUNK];
-        let n = file.read(&mut bytes).await?;
-        bytes.truncate(n);
-        if n > 0 {
+        let bytes = read_some(file, CHUNK).await?;
+        if !bytes.is_empty() {
             return Ok(Some(Bytes::from(bytes)));
         }
         // A file cut to its bounds meanwhile goes on from its new end.

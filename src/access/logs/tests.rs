@@ -133,3 +133,21 @@ async fn a_log_cut_to_its_bounds_is_followed_from_its_new_end() {
     house.write_log(&row, 1, "end\n");
     assert_eq!(follower.read_on().await.unwrap().unwrap(), "end\n");
 }
+
+/// The executor cuts the middle out of a log that is too long by punching a hole.
+#[tokio::test]
+async fn a_hole_in_a_log_is_passed_over_and_zeros_that_a_task_wrote_are_not() {
+    use std::os::unix::fs::FileExt;
+    let (house, row) = house_with(InstanceState::Succeeded, 1);
+    let head = format!("{}\0\0", "h".repeat(4094));
+    house.write_log(&row, 1, &head);
+    let app = house.app();
+    let path = super::log_path(&app.log_dir, &row.task_id, &row.instance_id, 1);
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(b"tail\n", 40 << 20).unwrap();
+    for follow in [false, true] {
+        let wanted = Wanted { follow, ..Wanted::default() };
+        let text = whole(open(&app, "01", wanted).await.unwrap()).await;
+        assert_eq!(text, format!("{head}tail\n"), "follow: {follow}");
+    }
+}

@@ -45,40 +45,33 @@ fn refused() -> LogRecord {
 
 #[track_caller]
 fn reads(record: &LogRecord, expected: &str) {
-    assert_eq!(line_in(record, &TimeZone::UTC).as_deref(), Some(expected));
+    assert_eq!(line(record).as_deref(), Some(expected));
 }
 
 #[test]
 fn each_change_is_one_readable_line() {
     reads(
         &moved_to("RUNNING", &json!({"executorId": "local"})),
-        "02:00:00 order.settle.v2 RUNNING attempt 1 on local (06a9yr)",
+        "order.settle.v2 RUNNING attempt 1 on local (06a9yr)",
     );
     let again = json!({
         "errorCode": "EXIT_3", "reason": "RETRY_WAIT", "nextRetryAt": "2026-11-30T02:00:30.000Z",
     });
     reads(
         &moved_to("FAILED", &again),
-        "02:00:00 order.settle.v2 FAILED RETRY_WAIT attempt 1 EXIT_3, again in 30 s (06a9yr)",
+        "order.settle.v2 FAILED RETRY_WAIT attempt 1 EXIT_3, again in 30 s (06a9yr)",
     );
     reads(
         &fire("MISSED", 3),
-        "02:00:00 a.v1 MISSED cron:0 2 * * * 3 fires 2026-11-30T02:00:00.000Z to 2026-11-30T02:00:00.000Z",
+        "a.v1 MISSED cron:0 2 * * * 3 fires 2026-11-30T02:00:00.000Z to 2026-11-30T02:00:00.000Z",
     );
-    reads(&refused(), "02:00:00 refused a.yaml:3:5: retry: found a list, expected a map");
-}
-
-#[test]
-fn the_time_is_that_of_the_zone() {
-    let zone = TimeZone::fixed(jiff::tz::offset(8));
-    let line = line_in(&refused(), &zone).unwrap();
-    assert!(line.starts_with("10:00:00 "), "{line}");
+    reads(&refused(), "refused a.yaml:3:5: retry: found a list, expected a map");
 }
 
 #[test]
 fn what_another_line_says_has_no_line() {
-    assert_eq!(line_in(&fire("INSTANCE", 1), &TimeZone::UTC), None);
-    assert_eq!(line_in(&updated(), &TimeZone::UTC), None);
+    assert_eq!(line(&fire("INSTANCE", 1)), None);
+    assert_eq!(line(&updated()), None);
 }
 
 /// Notes the level of each event.
@@ -109,24 +102,28 @@ impl Subscriber for Levels {
 
 #[test]
 fn what_needs_a_person_is_a_warning_and_what_hardly_matters_is_not_shown() {
-    let levels = Levels::default();
-    tracing::subscriber::with_default(levels.clone(), || {
-        announce(&moved_to("RUNNING", &json!({})));
-        announce(&moved_to("FAILED", &json!({"isFinal": false})));
-        announce(&moved_to("FAILED", &json!({"isFinal": true})));
-        announce(&refused());
-        announce(&fire("MISSED", 1));
-        announce(&fire("INSTANCE", 1));
-        announce(&updated());
-    });
-    let expected = [
-        Level::INFO,
-        Level::INFO,
-        Level::WARN,
-        Level::WARN,
-        Level::INFO,
-        Level::DEBUG,
-        Level::DEBUG,
+    let everything = [
+        moved_to("RUNNING", &json!({})),
+        moved_to("FAILED", &json!({"isFinal": false})),
+        moved_to("FAILED", &json!({"isFinal": true})),
+        refused(),
+        fire("MISSED", 1),
+        fire("INSTANCE", 1),
+        updated(),
     ];
-    assert_eq!(*levels.0.lock().unwrap(), expected);
+    let said_to = |audience| {
+        let levels = Levels::default();
+        tracing::subscriber::with_default(levels.clone(), || {
+            for record in &everything {
+                announce(record, audience);
+            }
+        });
+        let said = levels.0.lock().unwrap().clone();
+        said
+    };
+    let worth_a_line = [Level::INFO, Level::INFO, Level::WARN, Level::WARN, Level::INFO];
+    assert_eq!(said_to(Audience::Person), worth_a_line);
+    let (shown, hidden) = (&said_to(Audience::Program)[..5], &said_to(Audience::Program)[5..]);
+    assert_eq!(shown, worth_a_line);
+    assert_eq!(hidden, [Level::DEBUG, Level::DEBUG]);
 }
