@@ -95,20 +95,59 @@ pub fn run(config: Config, program: PathBuf, audience: Audience) -> Result<(), D
         .enable_all()
         .build()
         .map_err(system("threads"))?;
-    let result = runtime.block_on(serve(config, program, audience, opened, door, signals));
+    let start = Start { config, program, audience, opened, door, signals };
+    let result = runtime.block_on(serve(start));
     runtime.shutdown_timeout(Duration::from_millis(200));
     signal_thread.close();
     result
 }
 
-async fn serve(
+/// What the runtime is entered with.
+struct Start {
     config: Config,
     program: PathBuf,
     audience: Audience,
     opened: Opened,
     door: Door,
     signals: mpsc::Receiver<SignalEvent>,
-) -> Result<(), DaemonError> {
+}
+
+async fn serve(start: Start) -> Result<(), DaemonError> {
+    let (tracker, stop) = (TaskTracker::new(), CancellationToken::new());
+    let waiting = Waiting::default();
+    let event_loop = wire(start, &tracker, &stop, &waiting)?;
+    let ended = event_loop.run().await;
+    // Stop order: nobody waits for an answer, no more events, executors are let go, the last
+    // commit is closed.
+    systemd::stopping();
+    waiting.dismiss();
+    stop.cancel();
+    tracker.close();
+    let (mode, committer, pool) = ended?;
+    pool.stop().await;
+    if tokio::time::timeout(limits::STOP_WITHIN / 2, tracker.wait()).await.is_err() {
+        ::tracing::warn!("some connections did not end in time and were cut");
+    }
+    committer.close().await?;
+    ::tracing::info!(
+        "schedd stopped; {}",
+        match mode {
+            StopMode::Handover => "running tasks go on",
+            StopMode::Drain => "running tasks have ended",
+            StopMode::Cancel => "running tasks were cancelled",
+        }
+    );
+    Ok(())
+}
+
+/// Starts all that sends events or waits for answers, and joins it to the loop.
+fn wire(
+    start: Start,
+    tracker: &TaskTracker,
+    stop: &CancellationToken,
+    waiting: &Waiting,
+) -> Result<EventLoop, DaemonError> {
+    let Start { config, program, audience, opened, door, signals } = start;
     let system = |what| move |source| DaemonError::System { what, source };
     let clock = Clock::new();
     let process = Process {
@@ -122,7 +161,6 @@ async fn serve(
     let (events, receiver) = mpsc::channel(limits::EVENT_QUEUE);
     let (feed, _) = broadcast::channel(limits::FEED_QUEUE);
     let (files, watches) = watch::channel(Vec::new());
-    let (tracker, stop) = (TaskTracker::new(), CancellationToken::new());
     let pool = ExecutorPool::start(PoolArgs {
         settings: Arc::clone(&settings),
         config_file: config.file.clone(),
@@ -138,69 +176,52 @@ async fn serve(
         Box::new(SpecDir::new(config.spec_dir.clone(), config.spec_context())),
         clock.clone(),
         events.clone(),
-        &tracker,
+        tracker,
         stop.clone(),
     );
-    let arriving = arrivals::start(watches, clock.clone(), events.clone(), &tracker, stop.clone());
-    tracker.spawn(heed(signals, events.clone(), specs.clone(), settings.on_stop, stop.clone()));
-    let waiting = Waiting::default();
-    let desk = Desk::new(events, waiting.clone(), specs, arriving);
+    let arriving = arrivals::start(watches, clock.clone(), events.clone(), tracker, stop.clone());
+    let on_stop = settings.on_stop;
+    tracker.spawn(heed(signals, events.clone(), specs.clone(), on_stop, stop.clone()));
     let door_clock = clock.clone();
-    let door = tracker.spawn(door.serve(DoorArgs {
-        ask: Arc::new(desk),
-        history: opened.history,
-        feed: feed.clone(),
-        log_dir: config.log_dir.clone(),
-        now: Arc::new(move || door_clock.now()),
-        tracker: tracker.clone(),
-        stop: stop.clone(),
-    }));
+    tracker.spawn(open(
+        door,
+        DoorArgs {
+            ask: Arc::new(Desk::new(events, waiting.clone(), specs, arriving)),
+            history: opened.history,
+            feed: feed.clone(),
+            log_dir: config.log_dir.clone(),
+            now: Arc::new(move || door_clock.now()),
+            tracker: tracker.clone(),
+            stop: stop.clone(),
+        },
+    ));
     ::tracing::info!(
         specs = %config.spec_dir.display(),
         state = %config.state_dir.display(),
         socket = %config.socket.path.display(),
-        "schedd {} started.",
+        "schedd {} started",
         env!("CARGO_PKG_VERSION")
     );
-    let alarm = clock.alarm().map_err(system("a timer"))?;
-    let watchdog = systemd::watchdog_period();
-    let committer = opened.committer;
-    let ended = EventLoop {
+    Ok(EventLoop {
         engine,
+        alarm: clock.alarm().map_err(system("a timer"))?,
         clock,
-        alarm,
         events: receiver,
-        committer,
+        committer: opened.committer,
         pool,
         waiting: waiting.clone(),
         feed,
         files,
-        watchdog,
+        watchdog: systemd::watchdog_period(),
         audience,
+    })
+}
+
+/// Serves the door. A daemon whose door failed goes on with its tasks, and says so.
+async fn open(door: Door, args: DoorArgs) {
+    if let Err(error) = door.serve(args).await {
+        ::tracing::error!(%error, "nobody can reach the daemon any more; restart it");
     }
-    .run()
-    .await;
-    // Stop order: no more events, nobody waits, executors are let go, the last commit is closed.
-    systemd::stopping();
-    waiting.dismiss();
-    stop.cancel();
-    tracker.close();
-    let (mode, committer, pool) = ended?;
-    pool.stop().await;
-    if tokio::time::timeout(limits::STOP_WITHIN / 2, tracker.wait()).await.is_err() {
-        ::tracing::warn!("Some connections did not end in time and were cut.");
-    }
-    if let Ok(Ok(Err(error))) = tokio::time::timeout(Duration::from_millis(10), door).await {
-        ::tracing::warn!(%error, "The door had failed.");
-    }
-    committer.close().await?;
-    let word = match mode {
-        StopMode::Handover => "running tasks go on",
-        StopMode::Drain => "running tasks have ended",
-        StopMode::Cancel => "running tasks were cancelled",
-    };
-    ::tracing::info!("schedd stopped; {word}.");
-    Ok(())
 }
 
 /// Turns signals into events and reloads.

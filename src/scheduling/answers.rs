@@ -81,24 +81,13 @@ pub(super) fn live(state: &State, ids: &[InstanceId]) -> Vec<Live> {
 }
 
 fn one(state: &State, id: &InstanceId) -> Option<Live> {
-    let (now, is_final) = state.instances.state_of(id)?;
-    let Some(i) = state.instances.get(id) else {
-        let ended = state.instances.ended(id)?;
-        return Some(Live {
-            instance_id: id.clone(),
-            state: now,
-            is_final,
-            reason: ended.reason,
-            effective_priority: crate::model::priority::Priority::NORMAL,
-        })
-        .filter(|_| false);
-    };
+    let i = state.instances.get(id)?;
     let held = || state.spec_of(i).and_then(|spec| scheduler::held_by(state, i, &spec));
     let reason = if i.state == InstanceState::Ready { held() } else { i.reason };
     Some(Live {
         instance_id: id.clone(),
-        state: now,
-        is_final,
+        state: i.state,
+        is_final: !i.is_open(),
         reason,
         effective_priority: i.priority,
     })
@@ -185,7 +174,7 @@ pub(super) fn next(state: &State, wanted: Option<&TaskId>, from: Timestamp, coun
     for spec in state.registry.specs().filter(|s| wanted.is_none_or(|w| *w == s.task_id)) {
         let mut fires: Vec<NextFire> =
             spec.triggers.iter().flat_map(|t| of_trigger(state, spec, t, from, count)).collect();
-        fires.sort_by(|a, b| a.at.cmp(&b.at));
+        fires.sort_by_key(|fire| fire.at);
         fires.truncate(count);
         all.extend(fires);
     }

@@ -129,7 +129,7 @@ fn settle(turn: &mut Turn<'_>) {
 fn answer(turn: &mut Turn<'_>, request: Request) -> Answer {
     match request {
         Request::Submit { task, submission, request_id } => {
-            submit::request(turn, &task, *submission, request_id.as_deref())
+            submit::request(turn, &task, &submission, request_id.as_deref())
         }
         Request::Cancel { instance, downstream, stored } => {
             cancel::request(turn, &instance, downstream, stored.as_deref())

@@ -138,14 +138,12 @@ fn source(name: &str, place: Place, spec: &TaskSpec) -> Result<(), String> {
         if name.starts_with("file.") { (Source::File, "file") } else { (Source::Event, "event") };
     let has = match place {
         Place::Trigger(source) => source == wanted,
-        Place::Start | Place::Dedup | Place::Default => {
-            spec.triggers.iter().any(|t| match (&t.when, wanted) {
-                (TriggerKind::File(_), Source::File) | (TriggerKind::Event(_), Source::Event) => {
-                    true
-                }
-                _ => false,
-            })
-        }
+        Place::Start | Place::Dedup | Place::Default => spec.triggers.iter().any(|t| {
+            matches!(
+                (&t.when, wanted),
+                (TriggerKind::File(_), Source::File) | (TriggerKind::Event(_), Source::Event)
+            )
+        }),
     };
     if has { Ok(()) } else { Err(format!("cannot be known here: this is no {word} trigger's")) }
 }

@@ -274,10 +274,10 @@ impl<'a> Item<'a> {
 
     /// Any JSON map.
     pub fn json_map(&self, findings: &mut Findings) -> Option<JsonMap> {
-        match self.node.to_json() {
-            Value::Object(map) => Some(map),
-            _ => self.refuse(findings, "a map"),
+        if let Value::Object(map) = self.node.to_json() {
+            return Some(map);
         }
+        self.refuse(findings, "a map")
     }
 }
 

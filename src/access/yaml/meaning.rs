@@ -15,9 +15,9 @@ pub(super) enum Meaning {
     /// A number as JSON would write it; `None`: JSON has no such number.
     Number(Option<serde_json::Number>),
     Text(String),
-    List(Vec<Meaning>),
+    List(Vec<Self>),
     /// The values only; the keys are the first reader's.
-    Map(Vec<Meaning>),
+    Map(Vec<Self>),
 }
 
 impl<'de> Deserialize<'de> for Meaning {

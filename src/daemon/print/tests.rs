@@ -78,6 +78,12 @@ fn what_another_line_says_has_no_line() {
 #[derive(Clone, Default)]
 struct Levels(Arc<Mutex<Vec<Level>>>);
 
+impl Levels {
+    fn said(&self) -> Vec<Level> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
 impl Subscriber for Levels {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
@@ -118,8 +124,7 @@ fn what_needs_a_person_is_a_warning_and_what_hardly_matters_is_not_shown() {
                 announce(record, audience);
             }
         });
-        let said = levels.0.lock().unwrap().clone();
-        said
+        levels.said()
     };
     let worth_a_line = [Level::INFO, Level::INFO, Level::WARN, Level::WARN, Level::INFO];
     assert_eq!(said_to(Audience::Person), worth_a_line);

@@ -105,7 +105,7 @@ fn triggers(turn: &mut Turn<'_>, task: &TaskId) {
         .range((task.clone(), String::new())..)
         .take_while(|((t, _), _)| t == task)
         .map(|(key, _)| key.clone())
-        .filter(|(_, key)| !timed.contains(key) && !(boots && key.starts_with("boot:")))
+        .filter(|(_, key)| !(timed.contains(key) || boots && key.starts_with("boot:")))
         .collect();
     for key in gone {
         turn.drop_cursor(&key);

@@ -127,7 +127,9 @@ pub(super) fn make(
         given
     });
     let checked = given
-        .and_then(|given| params::check_given(&spec.runtime_params, &given).map_err(problems))
+        .and_then(|given| {
+            params::check_given(&spec.runtime_params, &given).map_err(|e| problems(&e))
+        })
         .and_then(|params| match unfillable(spec, &params).first() {
             Some(name) => Err(format!("parameter {name} is required and nothing gives it")),
             None => Ok(params),
@@ -169,7 +171,7 @@ pub(super) fn unfillable(spec: &TaskSpec, given: &JsonMap) -> Vec<String> {
 }
 
 /// All faults of parameters in one text.
-pub(super) fn problems(errors: Vec<params::ParamError>) -> String {
+pub(super) fn problems(errors: &[params::ParamError]) -> String {
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 

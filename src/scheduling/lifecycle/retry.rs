@@ -1,5 +1,7 @@
 //! A person tries a finally failed instance again (design, 'Pause, cancel, retry').
 
+use std::sync::Arc;
+
 use super::super::turn::Turn;
 use crate::model::id::InstanceId;
 use crate::model::instance::{Instance, InstanceState};
@@ -42,7 +44,8 @@ pub(in super::super) fn request(
     {
         return refuse(format!("dedupKey {key} of instance {id} is taken by instance {holder}"));
     }
-    let Some(spec) = turn.state.registry.revision(&i.task_id, revision).map(|r| r.spec.clone())
+    let Some(spec) =
+        turn.state.registry.revision(&i.task_id, revision).map(|r| Arc::clone(&r.spec))
     else {
         return refuse(format!("the definition of {} is gone", i.task_id));
     };
@@ -55,7 +58,7 @@ pub(in super::super) fn request(
         i.requeues = 0;
         i.spawn_retries = 0;
         i.queue = spec.queue.clone();
-        i.static_params = std::sync::Arc::new(spec.static_params.clone());
+        i.static_params = Arc::new(spec.static_params.clone());
         i.finished_at = None;
     });
     Ok(Reply::Done)

@@ -17,7 +17,7 @@ use crate::model::spec::{JsonMap, TaskSpec};
 pub(in super::super) fn request(
     turn: &mut Turn<'_>,
     task: &TaskId,
-    body: SubmitBody,
+    body: &SubmitBody,
     request_id: Option<&str>,
 ) -> Answer {
     let key = request_id.map(|id| format!("{}/{id}", turn.caller()));
@@ -43,10 +43,10 @@ pub(in super::super) fn request(
             ),
         ));
     }
-    let params = checked_params(turn, &spec, &body)?;
+    let params = checked_params(turn, &spec, body)?;
     let identity = key.clone().unwrap_or_else(|| turn.state.tip.0.to_string());
     let id = wave::id_of(turn.now, task, &format!("submit\0{identity}"));
-    let cycle = cycle(turn, &spec, &body, &id)?;
+    let cycle = cycle(turn, &spec, body, &id)?;
     let open_in_cycle: Vec<InstanceId> = turn
         .state
         .instances

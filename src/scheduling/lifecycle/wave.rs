@@ -44,7 +44,7 @@ pub(in super::super) fn create(turn: &mut Turn<'_>, birth: Birth) -> bool {
     let root_task = birth.spec.task_id.clone();
     let quiet = birth.no_downstream;
     root(turn, birth);
-    wave.insert(root_task.clone(), root_id.clone());
+    wave.insert(root_task, root_id.clone());
     fresh.insert(root_id.clone());
     for spec in below {
         let rule = turn.state.registry.rule(&spec.task_id);

@@ -115,6 +115,7 @@ fn unknown_keys_get_the_nearest_known_one_at_every_depth() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn values_say_what_was_found_and_what_is_expected() {
     check(&[
         (
