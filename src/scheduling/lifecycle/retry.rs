@@ -60,6 +60,7 @@ pub(in super::super) fn request(
         i.queue = spec.queue.clone();
         i.static_params = Arc::new(spec.static_params.clone());
         i.finished_at = None;
+        i.stopping = None;
     });
     Ok(Reply::Done)
 }
