@@ -1,5 +1,6 @@
 //! Fires that were due while no daemon ran (requirement E2; contract 'misfire', 'catchUpMs').
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::super::turn::Turn;
@@ -9,6 +10,8 @@ use crate::model::instance::Cause;
 use crate::model::record::{Cursor, Fire, FireOutcome};
 use crate::model::spec::{FirePolicy, Misfire, TaskSpec, Trigger, TriggerKind};
 use crate::model::time::Timestamp;
+
+const MS: std::time::Duration = std::time::Duration::from_millis(1);
 
 /// A run of nominal fires that share an outcome.
 #[derive(Default)]
@@ -38,10 +41,11 @@ pub(in super::super) fn all(turn: &mut Turn<'_>) {
     tasks.sort();
     for (_, task) in tasks {
         let Some(spec) = turn.state.registry.spec(&task).cloned() else { continue };
+        let mut earlier = Vec::new();
         for trigger in &spec.triggers {
             match &trigger.when {
-                TriggerKind::Cron(t) => missed(turn, &spec, trigger, t.policy),
-                TriggerKind::Every(t) => missed(turn, &spec, trigger, t.policy),
+                TriggerKind::Cron(t) => missed(turn, &spec, trigger, t.policy, &mut earlier),
+                TriggerKind::Every(t) => missed(turn, &spec, trigger, t.policy, &mut earlier),
                 TriggerKind::Boot => boot(turn, &spec, trigger),
                 TriggerKind::File(_) | TriggerKind::Event(_) | TriggerKind::Task(_) => {}
             }
@@ -49,7 +53,15 @@ pub(in super::super) fn all(turn: &mut Turn<'_>) {
     }
 }
 
-fn missed(turn: &mut Turn<'_>, spec: &Arc<TaskSpec>, trigger: &Trigger, policy: FirePolicy) {
+/// `earlier`: the task's triggers that had their turn, with their cursors before it. Two triggers
+/// of one task at one instant are one fire.
+fn missed<'a>(
+    turn: &mut Turn<'_>,
+    spec: &'a Arc<TaskSpec>,
+    trigger: &'a Trigger,
+    policy: FirePolicy,
+    earlier: &mut Vec<(&'a Trigger, Timestamp)>,
+) {
     let key = trigger.key();
     let Some(cursor) = turn.state.cursors.get(&(spec.task_id.clone(), key.clone())).copied() else {
         return;
@@ -59,6 +71,12 @@ fn missed(turn: &mut Turn<'_>, spec: &Arc<TaskSpec>, trigger: &Trigger, policy: 
     let mut newest = cursor;
     while let Some(at) = turn.state.next_after(spec, trigger, newest).filter(|at| *at <= turn.now) {
         newest = at;
+        let is_counted = |(t, from): &(&Trigger, Timestamp)| {
+            *from < at && turn.state.next_after(spec, t, at.minus(MS)) == Some(at)
+        };
+        if earlier.iter().any(is_counted) {
+            continue;
+        }
         if at < window || policy.misfire == Misfire::Skip {
             old.push(at);
         } else {
@@ -70,6 +88,7 @@ fn missed(turn: &mut Turn<'_>, spec: &Arc<TaskSpec>, trigger: &Trigger, policy: 
             run.push(at);
         }
     }
+    earlier.push((trigger, cursor));
     if newest == cursor {
         return;
     }
@@ -78,7 +97,7 @@ fn missed(turn: &mut Turn<'_>, spec: &Arc<TaskSpec>, trigger: &Trigger, policy: 
     for at in run {
         fire::one(turn, spec, trigger, at);
     }
-    fire::advance(turn, &spec.task_id, &key, newest);
+    fire::advance(turn, &spec.task_id, &BTreeSet::from([key]), newest);
 }
 
 fn row(turn: &mut Turn<'_>, spec: &TaskSpec, key: &str, run: &Run, outcome: FireOutcome) {
