@@ -419,7 +419,7 @@ impl Checker {
     pub(crate) fn at_rest(rows: &Rows) -> Verdict {
         for i in instances(rows) {
             let idle = !matches!(i.state, Ready | Running) && i.next_retry_at.is_none();
-            ensure(idle, || format!("{} of {} is still {}", i.instance_id, i.task_id, i.state))?;
+            ensure(idle, || format!("still {}: {i:?}", i.state))?;
         }
         Ok(())
     }

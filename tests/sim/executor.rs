@@ -24,6 +24,8 @@ pub(crate) struct Executor {
     /// Counts connections: what was on an earlier one is discarded.
     pub(crate) epoch: u64,
     pub(crate) connected: bool,
+    /// The connection whose hello the daemon has handled.
+    pub(crate) heard: u64,
     /// On disk: survives the process.
     pub(crate) journal: BTreeMap<AttemptRef, Phase>,
     /// What earlier processes accepted and nobody saw end.
@@ -43,6 +45,7 @@ impl Executor {
             incarnation: 1,
             epoch: 0,
             connected: false,
+            heard: 0,
             journal: BTreeMap::new(),
             lost: BTreeSet::new(),
             past: Vec::new(),
