@@ -23,8 +23,8 @@ use crate::rng::Rng;
 use crate::scheduling::{Engine, Process};
 use crate::workload::{self, Files};
 
-/// 2026-11-30T23:57:00Z: a day ends during every run.
-const BEGIN: i64 = 1_795_996_800_000 + (24 * 60 - 3) * 60_000;
+/// 2026-11-30T23:59:00Z: a day ends during every run.
+const BEGIN: i64 = 1_795_996_800_000 + (24 * 60 - 1) * 60_000;
 
 /// A fault built into the world on purpose, to prove that the checker sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -877,7 +877,7 @@ impl World {
         let task = build::id(&workload::name(self.rng.below(self.files.tasks)));
         let mut body = SubmitBody::default();
         if self.rng.chance(40) {
-            let cycles = ["2026-11-29", "2026-11-30", "2026-12-01", "2026-11-30T23:58"];
+            let cycles = ["2026-11-29", "2026-11-30", "2026-12-01", "2026-11-30T23:59"];
             body.cycle = self.rng.pick(&cycles).map(|c| (*c).to_owned());
         }
         body.ignore_deps = self.rng.chance(15);
