@@ -68,15 +68,8 @@ fn missed<'a>(
     };
     let window = turn.now.minus(policy.catch_up);
     let (mut old, mut folded, mut run) = (Run::default(), Run::default(), Vec::new());
-    let mut newest = cursor;
-    while let Some(at) = turn.state.next_after(spec, trigger, newest).filter(|at| *at <= turn.now) {
-        newest = at;
-        let is_counted = |(t, from): &(&Trigger, Timestamp)| {
-            *from < at && turn.state.next_after(spec, t, at.minus(MS)) == Some(at)
-        };
-        if earlier.iter().any(is_counted) {
-            continue;
-        }
+    let (fires, newest) = due(turn, spec, (trigger, cursor), earlier);
+    for at in fires {
         if at < window || policy.misfire == Misfire::Skip {
             old.push(at);
         } else {
@@ -98,6 +91,50 @@ fn missed<'a>(
         fire::one(turn, spec, trigger, at);
     }
     fire::advance(turn, &spec.task_id, &BTreeSet::from([key]), newest);
+}
+
+/// A trigger's nominal times after its cursor up to now that no other trigger counts, and the last
+/// of all of them.
+fn due(
+    turn: &Turn<'_>,
+    spec: &TaskSpec,
+    (trigger, cursor): (&Trigger, Timestamp),
+    others: &[(&Trigger, Timestamp)],
+) -> (Vec<Timestamp>, Timestamp) {
+    let (mut fires, mut newest) = (Vec::new(), cursor);
+    while let Some(at) = turn.state.next_after(spec, trigger, newest).filter(|at| *at <= turn.now) {
+        newest = at;
+        let is_counted = |(t, from): &(&Trigger, Timestamp)| {
+            *from < at && turn.state.next_after(spec, t, at.minus(MS)) == Some(at)
+        };
+        if !others.iter().any(is_counted) {
+            fires.push(at);
+        }
+    }
+    (fires, newest)
+}
+
+/// Triggers of a definition that is no longer in force, but for those that `stay`: fires that were
+/// due until now and had no row yet are missed.
+pub(super) fn unheld(turn: &mut Turn<'_>, before: &Arc<TaskSpec>, stay: &BTreeSet<String>) {
+    let cursor = |turn: &Turn<'_>, t: &Trigger| {
+        turn.state.cursors.get(&(before.task_id.clone(), t.key())).copied()
+    };
+    let is_timed =
+        |t: &&Trigger| matches!(t.when, TriggerKind::Cron(_) | TriggerKind::Every(_));
+    let (staying, gone): (Vec<&Trigger>, Vec<&Trigger>) =
+        before.triggers.iter().filter(is_timed).partition(|t| stay.contains(&t.key()));
+    let mut counted: Vec<(&Trigger, Timestamp)> =
+        staying.into_iter().filter_map(|t| Some((t, cursor(turn, t)?))).collect();
+    for trigger in gone {
+        let Some(from) = cursor(turn, trigger) else { continue };
+        let mut missed = Run::default();
+        for at in due(turn, before, (trigger, from), &counted).0 {
+            missed.push(at);
+        }
+        counted.push((trigger, from));
+        row(turn, before, &trigger.key(), &missed, FireOutcome::Missed);
+    }
 }
 
 fn row(turn: &mut Turn<'_>, spec: &TaskSpec, key: &str, run: &Run, outcome: FireOutcome) {
