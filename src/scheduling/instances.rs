@@ -1,8 +1,8 @@
 //! The instances that the core needs: open ones in full, ended ones as far as an edge may still
 //! bind to them.
 //!
-//! An ended instance stays as a digest while it is the newest of its task and cycle, or while an
-//! open instance is bound to it. All indexes are derived from the rows: loading the rows anew
+//! An ended instance stays as a digest while it is the newest of its task and cycle, while a person
+//! may still have it tried again, or while one that is open or may be again is bound to it. All indexes are derived from the rows: loading the rows anew
 //! gives an equal table.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +24,7 @@ pub(super) struct Ended {
     pub(super) created_seq: u64,
     pub(super) cycle: Cycle,
     pub(super) scheduled_time: Timestamp,
+    pub(super) attempt: u32,
     pub(super) state: InstanceState,
     pub(super) reason: Option<Reason>,
     pub(super) runtime_params: JsonMap,
@@ -59,7 +60,7 @@ pub(super) struct InstanceTable {
     by_cycle: BTreeMap<TaskId, BTreeMap<String, Cycles>>,
     /// Open instances of a task in the order of their creation.
     open_of: BTreeMap<TaskId, BTreeMap<u64, InstanceId>>,
-    /// Open instances that an edge binds to the key.
+    /// Instances that an edge binds to the key: open ones, and those that may be tried again.
     bound_to: BTreeMap<InstanceId, BTreeSet<InstanceId>>,
     /// PENDING and BLOCKED instances that have an edge to the task.
     waiting_on: BTreeMap<TaskId, BTreeSet<InstanceId>>,
@@ -95,7 +96,7 @@ impl InstanceTable {
             .filter_map(|id| self.open.get(id))
     }
 
-    /// Open instances bound to this one.
+    /// Instances bound to this one: open ones, and those that may be tried again.
     pub(super) fn bound_to(&self, id: &InstanceId) -> Vec<InstanceId> {
         self.bound_to.get(id).into_iter().flatten().cloned().collect()
     }
@@ -153,6 +154,21 @@ impl InstanceTable {
         self.dedup.get(&(base.to_owned(), key.to_owned()))
     }
 
+    /// Which of the table's parts differ from another's.
+    pub(super) fn differences(&self, other: &Self) -> Vec<&'static str> {
+        let parts = [
+            ("open instances", self.open == other.open),
+            ("ended instances", self.ended == other.ended),
+            ("instances by cycle", self.by_cycle == other.by_cycle),
+            ("open instances by task", self.open_of == other.open_of),
+            ("bound edges", self.bound_to == other.bound_to),
+            ("waiting edges", self.waiting_on == other.waiting_on),
+            ("dedup keys", self.dedup == other.dedup),
+            ("loose instances", self.loose == other.loose),
+        ];
+        parts.into_iter().filter(|(_, same)| !same).map(|(part, _)| part).collect()
+    }
+
     // Changing: only through a turn
 
     /// Puts an instance in, new or changed, whatever its state.
@@ -177,6 +193,9 @@ impl InstanceTable {
             if !instance.is_open() {
                 let Some(instance) = self.open.remove(id) else { continue };
                 self.unindex_open(&instance);
+                if may_be_retried(instance.state) {
+                    self.bind(&instance);
+                }
                 maybe_unneeded.extend(instance.edges.iter().filter_map(|e| e.instance_id.clone()));
                 maybe_unneeded.insert(id.clone());
                 self.ended.insert(id.clone(), ended(instance));
@@ -200,7 +219,8 @@ impl InstanceTable {
     fn drop_if_unneeded(&mut self, id: &InstanceId) {
         let Some(ended) = self.ended.get(id) else { return };
         let newest = self.ages(&ended.task_id, &ended.cycle).and_then(|a| a.last_key_value());
-        if self.bound_to.contains_key(id) || newest.is_some_and(|(_, newest)| newest == id) {
+        let needed = may_be_retried(ended.state) || self.bound_to.contains_key(id);
+        if needed || newest.is_some_and(|(_, newest)| newest == id) {
             return;
         }
         if let Some(ended) = self.ended.remove(id) {
@@ -237,15 +257,19 @@ impl InstanceTable {
         }
         let open_of = self.open_of.entry(i.task_id.clone()).or_default();
         open_of.insert(i.created_seq, i.instance_id.clone());
+        self.bind(i);
         for edge in &i.edges {
-            if let Some(upstream) = &edge.instance_id {
-                let bound = self.bound_to.entry(upstream.clone()).or_default();
-                bound.insert(i.instance_id.clone());
-            }
             if i.is_waiting() {
                 let waiting = self.waiting_on.entry(edge.task_id.clone()).or_default();
                 waiting.insert(i.instance_id.clone());
             }
+        }
+    }
+
+    fn bind(&mut self, i: &Instance) {
+        for upstream in i.edges.iter().filter_map(|e| e.instance_id.as_ref()) {
+            let bound = self.bound_to.entry(upstream.clone()).or_default();
+            bound.insert(i.instance_id.clone());
         }
     }
 
@@ -306,6 +330,11 @@ fn standing(state: InstanceState, reason: Option<Reason>, open: bool) -> Standin
     }
 }
 
+/// Whether a person may have an ended instance tried again.
+fn may_be_retried(ended: InstanceState) -> bool {
+    matches!(ended, InstanceState::Failed | InstanceState::Timeout)
+}
+
 fn last(i: &Instance) -> LastInstance {
     LastInstance {
         instance_id: i.instance_id.clone(),
@@ -325,6 +354,7 @@ fn ended(i: Instance) -> Ended {
         created_seq: i.created_seq,
         cycle: i.cycle,
         scheduled_time: i.scheduled_time,
+        attempt: i.attempt,
         state: i.state,
         reason: i.reason,
         runtime_params: i.runtime_params,

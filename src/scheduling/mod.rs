@@ -22,6 +22,8 @@ mod retry;
 mod roster;
 mod scheduler;
 mod state;
+#[cfg(test)]
+mod tests;
 mod turn;
 
 pub use engine::Engine;

@@ -52,6 +52,11 @@ impl Registry {
         self.rows.get(task)
     }
 
+    /// The rows of all tasks that ever were.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &TaskRow> {
+        self.rows.values()
+    }
+
     /// The definition in force.
     pub(super) fn spec(&self, task: &TaskId) -> Option<&Arc<TaskSpec>> {
         self.in_force.get(task)

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::super::instances::Standing;
 use super::super::turn::Turn;
 use super::{misfire, wave};
 use crate::model::command::{Command, FileWatch};
@@ -29,6 +30,9 @@ pub(in super::super) fn read(turn: &mut Turn<'_>, read: Definitions) {
         load(turn, spec, file, hash);
     }
     for task in plan.removed {
+        if let Some(old) = turn.state.registry.spec(&task) {
+            before.insert(task.clone(), Arc::clone(old));
+        }
         if let Some(mut row) = turn.state.registry.row(&task).cloned() {
             row.revision = None;
             turn.record(Record::DefinitionRemoved {
@@ -49,7 +53,7 @@ pub(in super::super) fn read(turn: &mut Turn<'_>, read: Definitions) {
         turn.state.registry.rebuild();
     }
     for task in &changed {
-        triggers(turn, task);
+        triggers(turn, task, before.get(task));
         follow(turn, task, before.get(task));
         for waiting in turn.state.instances.waiting_on(task) {
             turn.admit_later(waiting);
@@ -89,8 +93,9 @@ fn load(turn: &mut Turn<'_>, spec: Arc<TaskSpec>, file: String, hash: String) {
     turn.put_task(row);
 }
 
-/// Cursors follow the time triggers: a new one begins now, one that is gone is forgotten.
-fn triggers(turn: &mut Turn<'_>, task: &TaskId) {
+/// Cursors follow the time triggers: a new one begins now, one that is gone is forgotten, once its
+/// fires up to now have their row.
+fn triggers(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) {
     let spec = turn.state.registry.spec(task).cloned();
     let timed: BTreeSet<String> = spec
         .iter()
@@ -107,6 +112,9 @@ fn triggers(turn: &mut Turn<'_>, task: &TaskId) {
         .map(|(key, _)| key.clone())
         .filter(|(_, key)| !(timed.contains(key) || boots && key.starts_with("boot:")))
         .collect();
+    if let Some(before) = before {
+        misfire::unheld(turn, before, &timed);
+    }
     for key in gone {
         turn.drop_cursor(&key);
     }
@@ -136,9 +144,20 @@ fn follow(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) {
         .collect();
     for id in ids {
         let Some(i) = turn.state.instances.get(&id) else { continue };
-        let fresh = wave::edges(turn, &spec, &i.cycle, &BTreeMap::new());
+        let mut fresh = wave::edges(turn, &spec, &i.cycle, &BTreeMap::new());
         let bound: BTreeMap<TaskId, Option<InstanceId>> =
             i.edges.iter().map(|e| (e.task_id.clone(), e.instance_id.clone())).collect();
+        for edge in &mut fresh {
+            // A gained edge takes what is not yet final; what was final before does not count.
+            let is_over = |id: &InstanceId| {
+                turn.state.instances.standing(id).is_none_or(|s| s != Standing::Open)
+            };
+            match bound.get(&edge.task_id) {
+                Some(known) => edge.instance_id.clone_from(known),
+                None if edge.instance_id.as_ref().is_some_and(is_over) => edge.instance_id = None,
+                None => {}
+            }
+        }
         let ignores = i.edges.is_empty() && before.is_some_and(|b| !b.depends_on.is_empty());
         let waiting = i.is_waiting();
         turn.update(&id, "revision", |i| {
@@ -151,11 +170,6 @@ fn follow(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) {
             }
             if waiting && !ignores {
                 i.edges = fresh;
-                for edge in &mut i.edges {
-                    if let Some(known) = bound.get(&edge.task_id) {
-                        edge.instance_id.clone_from(known);
-                    }
-                }
             }
         });
         turn.admit_later(id);

@@ -1,5 +1,6 @@
 //! A time trigger's nominal fire: an instance, or a reason why not, in one ledger row.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::super::fill::Facts;
@@ -18,25 +19,22 @@ use crate::model::view::TaskStatus;
 /// A nominal fire that is due while the daemon runs.
 pub(in super::super) fn due(turn: &mut Turn<'_>, task: &TaskId, key: &str, at: Timestamp) {
     let Some(spec) = turn.state.registry.spec(task).cloned() else { return };
-    let trigger = spec.triggers.iter().find(|t| t.key() == key);
-    if let Some(trigger) = trigger {
-        // Two triggers of one task at one instant are one fire: the other has its row already.
-        let twin = spec.triggers.iter().filter(|t| t.key() != key).any(|t| {
-            turn.state.cursors.get(&(task.clone(), t.key())) == Some(&at)
-                && turn.state.next_after(&spec, t, at.minus(MS)) == Some(at)
-        });
-        if !twin {
-            one(turn, &spec, trigger, at);
-        }
+    if let Some(trigger) = spec.triggers.iter().find(|t| t.key() == key) {
+        one(turn, &spec, trigger, at);
     }
-    advance(turn, task, key, at);
 }
 
-const MS: std::time::Duration = std::time::Duration::from_millis(1);
-
-/// Moves the cursor and puts the next fire on the agenda.
-pub(super) fn advance(turn: &mut Turn<'_>, task: &TaskId, key: &str, at: Timestamp) {
-    turn.put_cursor(Cursor { task_id: task.clone(), trigger: key.to_owned(), handled_to: at });
+/// Moves the cursors of triggers that fired together and puts the next fires on the agenda.
+pub(super) fn advance(
+    turn: &mut Turn<'_>,
+    task: &TaskId,
+    triggers: &BTreeSet<String>,
+    at: Timestamp,
+) {
+    for trigger in triggers {
+        let (task_id, trigger) = (task.clone(), trigger.clone());
+        turn.put_cursor(Cursor { task_id, trigger, handled_to: at });
+    }
     turn.state.schedule(task);
 }
 

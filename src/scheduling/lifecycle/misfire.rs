@@ -1,5 +1,6 @@
 //! Fires that were due while no daemon ran (requirement E2; contract 'misfire', 'catchUpMs').
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::super::turn::Turn;
@@ -9,6 +10,8 @@ use crate::model::instance::Cause;
 use crate::model::record::{Cursor, Fire, FireOutcome};
 use crate::model::spec::{FirePolicy, Misfire, TaskSpec, Trigger, TriggerKind};
 use crate::model::time::Timestamp;
+
+const MS: std::time::Duration = std::time::Duration::from_millis(1);
 
 /// A run of nominal fires that share an outcome.
 #[derive(Default)]
@@ -38,10 +41,11 @@ pub(in super::super) fn all(turn: &mut Turn<'_>) {
     tasks.sort();
     for (_, task) in tasks {
         let Some(spec) = turn.state.registry.spec(&task).cloned() else { continue };
+        let mut earlier = Vec::new();
         for trigger in &spec.triggers {
             match &trigger.when {
-                TriggerKind::Cron(t) => missed(turn, &spec, trigger, t.policy),
-                TriggerKind::Every(t) => missed(turn, &spec, trigger, t.policy),
+                TriggerKind::Cron(t) => missed(turn, &spec, trigger, t.policy, &mut earlier),
+                TriggerKind::Every(t) => missed(turn, &spec, trigger, t.policy, &mut earlier),
                 TriggerKind::Boot => boot(turn, &spec, trigger),
                 TriggerKind::File(_) | TriggerKind::Event(_) | TriggerKind::Task(_) => {}
             }
@@ -49,16 +53,23 @@ pub(in super::super) fn all(turn: &mut Turn<'_>) {
     }
 }
 
-fn missed(turn: &mut Turn<'_>, spec: &Arc<TaskSpec>, trigger: &Trigger, policy: FirePolicy) {
+/// `earlier`: the task's triggers that had their turn, with their cursors before it. Two triggers
+/// of one task at one instant are one fire.
+fn missed<'a>(
+    turn: &mut Turn<'_>,
+    spec: &'a Arc<TaskSpec>,
+    trigger: &'a Trigger,
+    policy: FirePolicy,
+    earlier: &mut Vec<(&'a Trigger, Timestamp)>,
+) {
     let key = trigger.key();
     let Some(cursor) = turn.state.cursors.get(&(spec.task_id.clone(), key.clone())).copied() else {
         return;
     };
     let window = turn.now.minus(policy.catch_up);
     let (mut old, mut folded, mut run) = (Run::default(), Run::default(), Vec::new());
-    let mut newest = cursor;
-    while let Some(at) = turn.state.next_after(spec, trigger, newest).filter(|at| *at <= turn.now) {
-        newest = at;
+    let (fires, newest) = due(turn, spec, (trigger, cursor), earlier);
+    for at in fires {
         if at < window || policy.misfire == Misfire::Skip {
             old.push(at);
         } else {
@@ -70,6 +81,7 @@ fn missed(turn: &mut Turn<'_>, spec: &Arc<TaskSpec>, trigger: &Trigger, policy: 
             run.push(at);
         }
     }
+    earlier.push((trigger, cursor));
     if newest == cursor {
         return;
     }
@@ -78,7 +90,51 @@ fn missed(turn: &mut Turn<'_>, spec: &Arc<TaskSpec>, trigger: &Trigger, policy: 
     for at in run {
         fire::one(turn, spec, trigger, at);
     }
-    fire::advance(turn, &spec.task_id, &key, newest);
+    fire::advance(turn, &spec.task_id, &BTreeSet::from([key]), newest);
+}
+
+/// A trigger's nominal times after its cursor up to now that no other trigger counts, and the last
+/// of all of them.
+fn due(
+    turn: &Turn<'_>,
+    spec: &TaskSpec,
+    (trigger, cursor): (&Trigger, Timestamp),
+    others: &[(&Trigger, Timestamp)],
+) -> (Vec<Timestamp>, Timestamp) {
+    let (mut fires, mut newest) = (Vec::new(), cursor);
+    while let Some(at) = turn.state.next_after(spec, trigger, newest).filter(|at| *at <= turn.now) {
+        newest = at;
+        let is_counted = |(t, from): &(&Trigger, Timestamp)| {
+            *from < at && turn.state.next_after(spec, t, at.minus(MS)) == Some(at)
+        };
+        if !others.iter().any(is_counted) {
+            fires.push(at);
+        }
+    }
+    (fires, newest)
+}
+
+/// Triggers of a definition that is no longer in force, but for those that `stay`: fires that were
+/// due until now and had no row yet are missed.
+pub(super) fn unheld(turn: &mut Turn<'_>, before: &Arc<TaskSpec>, stay: &BTreeSet<String>) {
+    let cursor = |turn: &Turn<'_>, t: &Trigger| {
+        turn.state.cursors.get(&(before.task_id.clone(), t.key())).copied()
+    };
+    let is_timed =
+        |t: &&Trigger| matches!(t.when, TriggerKind::Cron(_) | TriggerKind::Every(_));
+    let (staying, gone): (Vec<&Trigger>, Vec<&Trigger>) =
+        before.triggers.iter().filter(is_timed).partition(|t| stay.contains(&t.key()));
+    let mut counted: Vec<(&Trigger, Timestamp)> =
+        staying.into_iter().filter_map(|t| Some((t, cursor(turn, t)?))).collect();
+    for trigger in gone {
+        let Some(from) = cursor(turn, trigger) else { continue };
+        let mut missed = Run::default();
+        for at in due(turn, before, (trigger, from), &counted).0 {
+            missed.push(at);
+        }
+        counted.push((trigger, from));
+        row(turn, before, &trigger.key(), &missed, FireOutcome::Missed);
+    }
 }
 
 fn row(turn: &mut Turn<'_>, spec: &TaskSpec, key: &str, run: &Run, outcome: FireOutcome) {

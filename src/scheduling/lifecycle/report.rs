@@ -68,22 +68,26 @@ fn conclude(turn: &mut Turn<'_>, done: &Finished) {
         });
         return;
     }
-    let transient = matches!(done.outcome, Outcome::SpawnFailed { transient: true, .. });
-    if i.stopping.is_none() && transient && i.spawn_retries < limits::SPAWN_RETRIES_MAX {
-        let at = done.finished_at.plus(retry::spawn_delay(i.spawn_retries + 1));
-        return failed(turn, id, done, &end, Some(at), |i| i.spawn_retries += 1);
-    }
-    let faults = i.faults + 1;
-    let due = next_attempt(&i, &spec, faults, &end, done.finished_at);
-    let due = due.filter(|_| i.stopping.is_none());
+    let transient = matches!(done.outcome, Outcome::SpawnFailed { transient: true, .. })
+        && i.spawn_retries < limits::SPAWN_RETRIES_MAX;
+    let faults = i.faults + u32::from(!transient);
+    let spawn_retries = i.spawn_retries + u32::from(transient);
+    let due = if transient {
+        Some(done.finished_at.plus(retry::spawn_delay(spawn_retries)))
+    } else {
+        next_attempt(&i, &spec, faults, &end, done.finished_at)
+    };
     if let Some(message) = &mut end.message {
         message.truncate(message.floor_char_boundary(4096));
     }
-    failed(turn, id, done, &end, due, |i| i.faults = faults);
-    if i.stopping.is_some() && end.state == InstanceState::Failed {
-        // It failed by itself before it was ended: no retry follows a cancel.
-        let reason = stopped_reason(i.stopping);
-        turn.transition(id, InstanceState::Cancelled, reason, |i| i.stopping = None);
+    failed(turn, id, done, &end, due.filter(|_| i.stopping.is_none()), |i| {
+        i.faults = faults;
+        i.spawn_retries = spawn_retries;
+        i.stopping = None;
+    });
+    if i.stopping.is_some() && due.is_some() && !done.killed {
+        // The cancel crossed the end: it is as if it had met an instance that waits for its retry.
+        turn.transition(id, InstanceState::Cancelled, stopped_reason(i.stopping), |_| {});
     }
 }
 

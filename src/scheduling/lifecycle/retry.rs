@@ -15,6 +15,16 @@ pub(in super::super) fn request(
 ) -> Answer {
     let refuse = |detail: String| Err(Rejection::new(RejectionCode::Conflict, detail));
     let held = turn.state.instances.get(id).cloned();
+    // The row was read before this turn: it counts only if nothing has happened to it since.
+    let ended = turn.state.instances.ended(id).map(|e| (e.state, e.attempt));
+    let outdated = held.is_none()
+        && stored.as_ref().is_some_and(|i| {
+            matches!(i.state, InstanceState::Failed | InstanceState::Timeout)
+                && ended != Some((i.state, i.attempt))
+        });
+    if outdated {
+        return refuse(format!("instance {id} has changed in the meantime; look at it again"));
+    }
     let Some(i) = held.or(stored) else {
         return Err(Rejection::new(RejectionCode::NotFound, format!("no instance {id}")));
     };

@@ -1,5 +1,7 @@
 //! Time has passed: fires, retries, deadlines and ends of pauses that are due by now.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::super::agenda::Due;
 use super::super::turn::Turn;
 use super::{admit, fire, pause};
@@ -33,14 +35,21 @@ pub(in super::super) fn all(turn: &mut Turn<'_>) {
     }
 }
 
-/// Fires due at one instant happen from upstream to downstream.
+/// Fires due at one instant happen from upstream to downstream. Two triggers of one task at one
+/// instant are one fire: that of the first key.
 fn fire_in_order(turn: &mut Turn<'_>, at: Timestamp, fires: Vec<(TaskId, String)>) {
     let graph = turn.state.registry.graph();
-    let mut fires: Vec<(usize, TaskId, String)> =
-        fires.into_iter().map(|(task, key)| (graph.position(&task), task, key)).collect();
-    fires.sort();
-    for (_, task, trigger) in fires {
-        turn.state.next_fires.remove(&(task.clone(), trigger.clone()));
-        fire::due(turn, &task, &trigger, at);
+    let mut by_task: BTreeMap<(usize, TaskId), BTreeSet<String>> = BTreeMap::new();
+    for (task, trigger) in fires {
+        by_task.entry((graph.position(&task), task)).or_default().insert(trigger);
+    }
+    for ((_, task), triggers) in by_task {
+        for trigger in &triggers {
+            turn.state.next_fires.remove(&(task.clone(), trigger.clone()));
+        }
+        if let Some(first) = triggers.first() {
+            fire::due(turn, &task, first, at);
+        }
+        fire::advance(turn, &task, &triggers, at);
     }
 }

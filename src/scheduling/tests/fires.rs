@@ -1,0 +1,167 @@
+//! Requirement E2; contract 'misfire', 'catchUpMs', 'overlap'; design, 'Clock, disk, faults' T2.
+
+use std::time::Duration;
+
+use super::bench::{Bench, MIDNIGHT};
+use super::build::{every, id, on, task};
+use crate::model::event::{Event, FileArrival, FileIdentity};
+use crate::model::instance::InstanceState::{Cancelled, Ready, Running};
+use crate::model::instance::Reason;
+use crate::model::record::{FireOutcome, Target};
+use crate::model::spec::{FileTrigger, Misfire, Overlap, TaskSpec, Trigger, TriggerKind};
+
+use FireOutcome::{Coalesced, Instance, Missed, SkippedOverlap};
+
+fn timed(triggers: Vec<Trigger>) -> TaskSpec {
+    TaskSpec { triggers, ..task("a") }
+}
+
+/// Down from 00:00:05 to 00:00:45: 10, 20, 30 and 40 s are missed.
+fn after_downtime(triggers: Vec<Trigger>) -> Bench {
+    let mut bench = Bench::new(vec![timed(triggers.clone())]);
+    bench.pass(5_000);
+    bench.restart(40_000, vec![timed(triggers)]);
+    bench
+}
+
+#[test]
+fn misfire_skip_records_and_runs_nothing() {
+    let bench = after_downtime(vec![every(10, Misfire::Skip, Overlap::Allow)]);
+    assert_eq!(bench.fires("a"), [(Missed, 4)]);
+    let row = &bench.ledger("a")[0];
+    let span = (row.from.as_millis() - MIDNIGHT, row.to.as_millis() - MIDNIGHT);
+    assert_eq!(span, (10_000, 40_000));
+    assert_eq!(bench.of("a").len(), 0);
+}
+
+#[test]
+fn misfire_run_once_runs_the_newest_and_folds_the_others() {
+    let bench = after_downtime(vec![every(10, Misfire::RunOnce, Overlap::Allow)]);
+    assert_eq!(bench.fires("a"), [(Coalesced, 3), (Instance, 1)]);
+    assert_eq!(bench.of("a")[0].scheduled_time.as_millis() - MIDNIGHT, 40_000);
+}
+
+#[test]
+fn misfire_run_all_runs_all() {
+    let bench = after_downtime(vec![every(10, Misfire::RunAll, Overlap::Allow)]);
+    assert_eq!(bench.fires("a"), [(Instance, 1); 4]);
+}
+
+#[test]
+fn fires_older_than_the_window_are_missed() {
+    let mut trigger = every(10, Misfire::RunAll, Overlap::Allow);
+    if let TriggerKind::Every(every) = &mut trigger.when {
+        every.policy.catch_up = Duration::from_secs(20);
+    }
+    // Back at 45 s: 30 and 40 s are within 20 s.
+    let bench = after_downtime(vec![trigger]);
+    assert_eq!(bench.fires("a"), [(Missed, 2), (Instance, 1), (Instance, 1)]);
+}
+
+#[test]
+fn two_triggers_at_one_instant_are_one_fire_missed_or_not() {
+    let both = || {
+        vec![every(10, Misfire::RunAll, Overlap::Allow), every(20, Misfire::RunAll, Overlap::Allow)]
+    };
+    let mut bench = Bench::new(vec![timed(both())]);
+    bench.pass(40_000);
+    assert_eq!(bench.fires("a").len(), 4);
+    assert_eq!(after_downtime(both()).fires("a").len(), 4);
+}
+
+#[test]
+fn a_new_trigger_does_not_swallow_a_fire_of_the_instant_it_came() {
+    let (ten, five) =
+        (every(10, Misfire::RunAll, Overlap::Allow), every(5, Misfire::RunAll, Overlap::Allow));
+    let mut bench = Bench::new(vec![timed(vec![ten.clone()])]);
+    bench.now = bench.now.plus(Duration::from_secs(10));
+    bench.specs(vec![timed(vec![ten, five])]);
+    bench.pass(0);
+    assert_eq!(bench.fires("a"), [(Instance, 1)]);
+}
+
+#[test]
+fn fires_missed_before_their_trigger_changed_still_have_a_row() {
+    let ten = || every(10, Misfire::RunAll, Overlap::Allow);
+    let mut bench = Bench::new(vec![timed(vec![ten()])]);
+    bench.pass(5_000);
+    bench.restart(30_000, vec![timed(vec![every(60, Misfire::RunAll, Overlap::Allow)])]);
+    assert_eq!(bench.fires("a"), [(Missed, 3)]);
+    let mut bench = Bench::new(vec![timed(vec![ten()])]);
+    bench.pass(5_000);
+    bench.restart(30_000, Vec::new());
+    assert_eq!(bench.fires("a"), [(Missed, 3)]);
+}
+
+#[test]
+fn overlap_skip_records_and_pending_does_not_count() {
+    let mut bench = Bench::new(vec![timed(vec![every(10, Misfire::RunAll, Overlap::Skip)])]);
+    bench.pass(20_000);
+    assert_eq!(bench.fires("a"), [(Instance, 1), (SkippedOverlap, 1)]);
+    let mut waits = timed(vec![every(10, Misfire::RunAll, Overlap::Skip)]);
+    waits.depends_on = vec![super::build::edge("up", crate::model::spec::Strength::Strong)];
+    let mut bench = Bench::new(vec![task("up"), waits]);
+    bench.pass(20_000);
+    assert_eq!(bench.fires("a"), [(Instance, 1), (Instance, 1)]);
+}
+
+#[test]
+fn overlap_queue_makes_an_instance_that_waits_for_its_turn() {
+    let mut spec = timed(vec![every(10, Misfire::RunAll, Overlap::Queue)]);
+    spec.max_concurrent = Some(1);
+    let mut bench = Bench::new(vec![spec]);
+    bench.pass(30_000);
+    assert_eq!(bench.states("a"), [Running, Ready, Ready]);
+}
+
+#[test]
+fn overlap_replace_cancels_the_earlier_ones_running_or_not() {
+    let mut bench = Bench::new(vec![timed(vec![every(10, Misfire::RunAll, Overlap::Replace)])]);
+    bench.pass(10_000);
+    let first = bench.of("a")[0].instance_id.clone();
+    bench.pass(10_000);
+    assert_eq!(bench.standing(&first), (Running, Some(Reason::Cancelling)));
+    let term = crate::model::event::Outcome::Signalled { signal: 15, name: "TERM".to_owned() };
+    bench.ends(&first, term, true);
+    assert_eq!(bench.standing(&first), (Cancelled, Some(Reason::Replaced)));
+    bench.pause(Target::All).unwrap();
+    bench.pass(20_000);
+    assert_eq!(bench.states("a")[2..], [Cancelled, Ready]);
+}
+
+#[test]
+fn overlap_allow_lets_them_run_beside_each_other() {
+    let mut bench = Bench::new(vec![timed(vec![every(10, Misfire::RunAll, Overlap::Allow)])]);
+    bench.pass(20_000);
+    assert_eq!(bench.states("a"), [Running, Running]);
+}
+
+#[test]
+fn a_file_is_taken_once_per_arrival_also_over_a_restart() {
+    let trigger = on(TriggerKind::File(FileTrigger {
+        pattern: "/in/*".to_owned(),
+        settle: Duration::from_millis(50),
+        poll: None,
+    }));
+    let spec = || timed(vec![trigger.clone()]);
+    let arrival = |inode| {
+        Event::FilesArrived(vec![FileArrival {
+            pattern: "/in/*".to_owned(),
+            path: "/in/x".to_owned(),
+            identity: FileIdentity { device: 1, inode, size: 1, mtime_ns: 1 },
+        }])
+    };
+    let mut bench = Bench::new(vec![spec()]);
+    bench.event(arrival(1));
+    bench.event(arrival(1));
+    bench.restart(1_000, vec![spec()]);
+    bench.event(arrival(1));
+    assert_eq!(bench.of("a").len(), 1);
+    bench.event(arrival(2));
+    assert_eq!(bench.of("a").len(), 2, "another file of that name");
+    bench.event(Event::FilesGone(vec!["/in/x".to_owned()]));
+    bench.pass(1);
+    bench.event(arrival(2));
+    assert_eq!(bench.of("a").len(), 3, "gone and come again");
+    assert!(bench.of("a").iter().all(|i| i.task_id == id("a")));
+}

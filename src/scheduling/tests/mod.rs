@@ -1,0 +1,12 @@
+//! Tests of single rules, one file per subject; the simulation in `tests/sim` covers their
+//! interplay. Expected values are those of design.md and the requirements, worked out by hand.
+
+mod attempts;
+mod bench;
+mod build;
+mod cancel;
+mod fires;
+mod order;
+mod pause;
+mod registry;
+mod waves;

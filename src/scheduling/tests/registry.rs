@@ -1,0 +1,182 @@
+//! Requirement I1; design, rules 9 and 14, 'Clock, disk, faults' F5.
+
+use super::bench::Bench;
+use super::build::{after, broken, edge, file, full, id, on_event, settings, task};
+use crate::model::event::{Definitions, SpecError};
+use crate::model::instance::InstanceState::{Blocked, Pending, Ready, Running, Succeeded};
+use crate::model::instance::Reason;
+use crate::model::record::{Record, Row, RowKey, Target, TaskRow};
+use crate::model::request::{Reply, Request, SubmitBody};
+use crate::model::spec::{Strength, TaskSpec};
+
+fn bench() -> Bench {
+    Bench::bare(settings(&[("local", 9)], &[("default", 1, None)]))
+}
+
+fn row(bench: &Bench, name: &str) -> TaskRow {
+    match bench.rows.get(&RowKey::Task { task_id: id(name) }) {
+        Some(Row::Task(row)) => row.clone(),
+        other => panic!("no task {name}: {other:?}"),
+    }
+}
+
+fn errors(bench: &mut Bench) -> Vec<SpecError> {
+    match bench.ask(Request::Status).0 {
+        Ok(Reply::Status(status)) => status.spec_errors,
+        other => panic!("no status: {other:?}"),
+    }
+}
+
+fn changed(read: Definitions) -> Definitions {
+    Definitions { present: None, ..read }
+}
+
+fn handled(name: &str, handler: &str) -> TaskSpec {
+    TaskSpec { handler: handler.to_owned(), ..task(name) }
+}
+
+#[test]
+fn a_broken_file_keeps_what_it_defined_last_also_over_a_restart() {
+    let mut bench = bench();
+    bench.read(full(vec![file("a.yaml", vec![task("a")])]));
+    bench.read(changed(full(vec![broken("a.yaml")])));
+    assert_eq!(row(&bench, "a").revision, Some(1));
+    assert_eq!(errors(&mut bench).len(), 1);
+    bench.restart(0, Vec::new());
+    let mut bench = self::bench();
+    bench.read(full(vec![file("a.yaml", vec![task("a")])]));
+    bench.read(full(vec![broken("a.yaml")]));
+    bench.run("a");
+    bench.read(changed(full(vec![file("a.yaml", vec![task("a")])])));
+    assert_eq!((row(&bench, "a").revision, errors(&mut bench).len()), (Some(1), 0));
+}
+
+#[test]
+fn of_two_files_with_one_id_the_one_in_force_stays_and_both_are_named() {
+    let mut bench = bench();
+    bench.read(full(vec![file("z.yaml", vec![handled("a", "one")])]));
+    bench.read(changed(full(vec![file("b.yaml", vec![handled("a", "two")])])));
+    assert_eq!((row(&bench, "a").file.as_str(), row(&bench, "a").revision), ("z.yaml", Some(1)));
+    let told = errors(&mut bench);
+    assert!(told.len() == 1 && told[0].file == "b.yaml" && told[0].message.contains("z.yaml"));
+    // The winner goes: the other counts, though nobody touched it.
+    let removed = vec!["z.yaml".to_owned()];
+    bench.read(Definitions { removed, ..Definitions::default() });
+    assert_eq!((row(&bench, "a").file.as_str(), row(&bench, "a").revision), ("b.yaml", Some(2)));
+    assert_eq!(errors(&mut bench), []);
+}
+
+#[test]
+fn a_cycle_is_refused_with_its_path_and_the_last_good_revision_stays() {
+    let mut bench = bench();
+    let good = || vec![task("a"), after("b", &["a"]), after("c", &["b"])];
+    bench.specs(good());
+    let mut closing = good();
+    closing[0].depends_on = vec![edge("c", Strength::Strong)];
+    bench.specs(closing);
+    assert_eq!(row(&bench, "a").revision, Some(1));
+    let told = errors(&mut bench);
+    assert_eq!(told.len(), 1);
+    assert!(told[0].file == "a.v1.yaml" && told[0].message.contains("a.v1 -> b.v1 -> c.v1 -> a.v1"));
+    bench.run("a");
+    assert_eq!(bench.states("c"), [Pending]);
+    bench.specs(good());
+    assert_eq!(errors(&mut bench), []);
+}
+
+#[test]
+fn a_renamed_file_keeps_the_revision() {
+    let mut bench = bench();
+    bench.read(full(vec![file("a.yaml", vec![task("a")])]));
+    bench.read(full(vec![file("b.yaml", vec![task("a")])]));
+    assert_eq!((row(&bench, "a").file.as_str(), row(&bench, "a").revision), ("b.yaml", Some(1)));
+    let removals = bench.log.iter().filter(|r| matches!(r.what, Record::DefinitionRemoved { .. }));
+    assert_eq!(removals.count(), 0);
+}
+
+#[test]
+fn an_unresolved_task_gets_no_instances_and_heals_by_itself() {
+    let mut bench = bench();
+    bench.specs(vec![on_event("root", "go"), after("b", &["root", "late"])]);
+    bench.emit("go");
+    assert_eq!(bench.of("b").len(), 0);
+    assert!(bench.try_submit("b", SubmitBody::default()).is_err());
+    let free = SubmitBody { ignore_deps: true, ..SubmitBody::default() };
+    let b = bench.submit("b", free);
+    assert_eq!(bench.instance(&b).state, Running);
+    bench.specs(vec![on_event("root", "go"), after("b", &["root", "late"]), task("late")]);
+    bench.pass(1);
+    bench.emit("go");
+    assert_eq!(bench.of("b").len(), 2);
+}
+
+#[test]
+fn a_removed_definition_makes_nothing_new_and_what_there_is_finishes() {
+    let mut bench = bench();
+    let all = || vec![task("a"), after("b", &["a"]), after("c", &["b"])];
+    bench.specs(all());
+    let a = bench.run("a");
+    // C waits for B, which is gone, but B's instance is there and finishes.
+    bench.specs(vec![task("a"), after("c", &["b"])]);
+    assert!(bench.try_submit("b", SubmitBody::default()).is_err());
+    bench.exits(&a, 0);
+    bench.drain();
+    assert_eq!((bench.states("b"), bench.states("c")), (vec![Succeeded], vec![Succeeded]));
+}
+
+#[test]
+fn an_open_edge_on_a_removed_upstream_blocks_until_it_is_back() {
+    let mut bench = bench();
+    let all = || vec![task("a"), after("b", &["a"])];
+    bench.specs(all());
+    let b = bench.run("b");
+    assert_eq!(bench.standing(&b), (Pending, Some(Reason::WaitingDependency)));
+    bench.specs(vec![after("b", &["a"])]);
+    assert_eq!(bench.standing(&b), (Blocked, Some(Reason::SpecRemoved)));
+    bench.specs(all());
+    assert_eq!(bench.standing(&b), (Pending, Some(Reason::WaitingDependency)));
+}
+
+#[test]
+fn an_unreadable_directory_changes_nothing_and_an_empty_one_retires_all() {
+    let mut bench = bench();
+    bench.specs(vec![task("a")]);
+    let unreadable = Some("permission denied".to_owned());
+    bench.read(Definitions { unreadable, ..Definitions::default() });
+    assert_eq!(row(&bench, "a").revision, Some(1));
+    bench.specs(Vec::new());
+    assert_eq!(row(&bench, "a").revision, None);
+}
+
+#[test]
+fn an_instance_follows_the_revision_in_force_until_its_first_start() {
+    let mut bench = bench();
+    bench.specs(vec![handled("a", "one")]);
+    let running = bench.run("a");
+    bench.pause(Target::All).unwrap();
+    let waiting = bench.run("a");
+    bench.specs(vec![handled("a", "two")]);
+    assert_eq!((bench.instance(&running).revision, bench.instance(&waiting).revision), (1, 2));
+    assert_eq!(bench.instance(&waiting).state, Ready);
+    bench.exits(&running, 1);
+    bench.retry(&running).unwrap();
+    assert_eq!(bench.instance(&running).revision, 2, "a person's retry takes the one in force");
+}
+
+#[test]
+fn a_gained_edge_binds_to_what_is_not_yet_final_only() {
+    let mut bench = bench();
+    bench.specs(vec![task("a"), task("up")]);
+    bench.pause(Target::All).unwrap();
+    let waiting = bench.run_for("a", "2026-12-24");
+    assert_eq!(bench.instance(&waiting).state, Ready);
+    // READY is past its edges; a PENDING one gains them.
+    let mut bench = self::bench();
+    bench.specs(vec![task("up"), task("other"), after("a", &["other"])]);
+    let up = bench.run("up");
+    bench.exits(&up, 0);
+    let a = bench.run("a");
+    bench.specs(vec![task("up"), task("other"), after("a", &["other", "up"])]);
+    let bound: Vec<bool> = bench.instance(&a).edges.iter().map(|e| e.instance_id.is_some()).collect();
+    assert_eq!(bound, [false, false], "a final upstream does not count for a new edge");
+}
