@@ -248,7 +248,8 @@ fn raw_end(chars: &[char], from: usize) -> usize {
         return from;
     }
     let closes = |i: &usize| {
-        chars[*i] == '"' && chars[i + 1..].iter().take(hashes).filter(|c| **c == '#').count() == hashes
+        chars[*i] == '"'
+            && chars[i + 1..].iter().take(hashes).filter(|c| **c == '#').count() == hashes
     };
     (quote + 1..chars.len()).find(closes).map_or(chars.len(), |i| i + 1 + hashes)
 }
@@ -300,7 +301,8 @@ fn lines_naming(code: &str, name: &str) -> Vec<usize> {
     let starts_path = |line: &str, at: usize| {
         let before = &line[..at];
         let inner = before.ends_with("::") && !before.trim_end_matches("::").is_empty();
-        let rooted = before.ends_with("::") && !is_word(before.trim_end_matches("::").chars().next_back().as_ref());
+        let rooted = before.ends_with("::")
+            && !is_word(before.trim_end_matches("::").chars().next_back().as_ref());
         !is_word(before.chars().next_back().as_ref()) && (!inner || rooted)
     };
     let bare = format!("use {name}");
@@ -314,9 +316,7 @@ fn lines_naming(code: &str, name: &str) -> Vec<usize> {
 /// What follows `crate::` or `sched::`, group imports taken apart.
 fn rooms_named(code: &str, root: &str) -> BTreeSet<String> {
     let mut named = BTreeSet::new();
-    let word = |text: &str| -> String {
-        text.chars().take_while(|c| is_word(Some(c))).collect()
-    };
+    let word = |text: &str| -> String { text.chars().take_while(|c| is_word(Some(c))).collect() };
     for (at, _) in code.match_indices(root) {
         if is_word(code[..at].chars().next_back().as_ref()) {
             continue;
@@ -549,7 +549,8 @@ mod documents {
     #[test]
     fn the_sample_configurations_are_right() {
         let samples = files_under("config", ".yaml");
-        let samples = samples.iter().filter(|path| Path::new(path).parent() == Some(Path::new("config")));
+        let samples =
+            samples.iter().filter(|path| Path::new(path).parent() == Some(Path::new("config")));
         for path in samples {
             assert_eq!(config(path).warnings, [], "{path}");
         }
@@ -609,7 +610,8 @@ mod documents {
     /// The contents of fenced blocks in a language.
     fn blocks<'a>(text: &'a str, language: &str) -> impl Iterator<Item = &'a str> {
         let fence = format!("```{language}\n");
-        let starts: Vec<usize> = text.match_indices(&fence).map(|(at, _)| at + fence.len()).collect();
+        let starts: Vec<usize> =
+            text.match_indices(&fence).map(|(at, _)| at + fence.len()).collect();
         starts.into_iter().map(move |at| text[at..].split("```").next().unwrap_or(""))
     }
 
