@@ -11,6 +11,9 @@
 //! `yes`, `True`. An empty value, `~` and `null` are null.
 //!
 //! It does not know what a key means; [`fields`] reads keys for those who do.
+//!
+//! It is longer than 400 lines because two readings of one text, which must agree, stand side by
+//! side.
 
 pub mod fields;
 mod hints;

@@ -3,6 +3,8 @@
 //!
 //! One thread: whatever starts, signals or reaps a process happens in one order, so no process is
 //! reaped by somebody who does not wait for it and no number is signalled after it was given away.
+//!
+//! It is longer than 400 lines because one thread's state stands with every step that changes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

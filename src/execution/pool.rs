@@ -3,6 +3,8 @@
 //! An executor that runs already when the daemon starts is left alone: it holds its lock and will
 //! connect by itself. Nothing here waits for the core's sake: what cannot be delivered is dropped,
 //! because the next Hello tells the core what an executor has.
+//!
+//! It is longer than 400 lines because starting, hearing and losing an executor change one state.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, Permissions};

@@ -1,4 +1,7 @@
 //! One run of one task for one fire: its states, the only table of moves, and all that is kept.
+//!
+//! It is longer than 400 lines because an instance's states, reasons and stored form are read
+//! together.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,5 +1,8 @@
 //! Everything that is remembered: the append-only log, the rows beside it, and the batch that
 //! makes both durable together.
+//!
+//! It is longer than 400 lines because the entries of the log and the rows beside it are one closed
+//! list.
 
 use std::collections::BTreeMap;
 

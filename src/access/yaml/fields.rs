@@ -2,6 +2,9 @@
 //!
 //! Every method says what it found and what it expects, records that in [`Findings`] and gives
 //! `None`; the reader goes on, so that all faults of a file are reported together.
+//!
+//! It is longer than 400 lines because every kind of value is read here, so that all findings are
+//! worded alike.
 
 use std::time::Duration;
 
