@@ -1,7 +1,7 @@
 //! The only clock of these tests: bounds of waits, and the pause between two looks.
 #![expect(clippy::disallowed_methods, reason = "waits of tests are bounded by the real clock")]
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -23,4 +23,10 @@ pub(crate) fn look_until<T>(within: Duration, mut look: impl FnMut() -> Option<T
 /// Lets a seeded time pass, to kill at a moment that nobody chose. Not for synchronisation.
 pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
+}
+
+/// Milliseconds since the epoch.
+pub(crate) fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    i64::try_from(since.as_millis()).unwrap()
 }

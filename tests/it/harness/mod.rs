@@ -7,7 +7,7 @@ mod http;
 mod processes;
 mod sched;
 
-pub(crate) use self::clock::{look_until, pause};
+pub(crate) use self::clock::{look_until, now_ms, pause};
 pub(crate) use self::follow::Follower;
 pub(crate) use self::gate::Gate;
 pub(crate) use self::http::{Answer, exchange};

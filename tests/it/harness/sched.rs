@@ -30,7 +30,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    pub(super) fn of(output: &Output) -> Self {
+    pub(crate) fn of(output: &Output) -> Self {
         Self {
             status: output.status.code().unwrap_or(-1),
             out: String::from_utf8_lossy(&output.stdout).into_owned(),
