@@ -7,11 +7,11 @@ mod http;
 mod processes;
 mod sched;
 
-pub(crate) use self::clock::{look_until, now_ms, pause};
+pub(crate) use self::clock::{now_ms, pause};
 pub(crate) use self::follow::Follower;
 pub(crate) use self::gate::Gate;
 pub(crate) use self::http::{Answer, exchange};
-pub(crate) use self::processes::{is_alive, members_of};
+pub(crate) use self::processes::is_alive;
 pub(crate) use self::sched::{Ran, Sched, TaskSpec, merge};
 pub(crate) use serde_json::{Value, json};
 

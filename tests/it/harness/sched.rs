@@ -37,10 +37,6 @@ impl Ran {
             err: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
     }
-
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("no JSON ({e}): {self:?}"))
-    }
 }
 
 /// A definition; JSON is YAML.
