@@ -1,7 +1,8 @@
 //! Task logs: `<logDir>/<taskId>/<instanceId>.<attempt>.log`, read whole, from the end, or followed.
 //!
 //! Follows the file, not the process: the executor writes, this only reads. The reader pulls; a
-//! slow one holds up nobody but itself (known fault B144).
+//! slow one holds up nobody but itself (known fault B144). Where the middle of a long log was given
+//! back to the disk, reading goes on behind the hole.
 
 use std::io::SeekFrom;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
+use nix::unistd::Whence;
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 use tokio::sync::broadcast;
@@ -156,6 +158,44 @@ async fn last_lines(file: &mut File, end: u64, lines: u64) -> std::io::Result<u6
     Ok(0)
 }
 
+/// The next bytes within the next `most` ones of the file, and how far that led, holes included.
+/// No bytes: there are none there.
+async fn read_data(file: &mut File, most: u64) -> std::io::Result<(u64, Bytes)> {
+    let at = file.stream_position().await?;
+    let end = at.saturating_add(most).min(file.metadata().await?.len());
+    let Some((from, to)) = data_between(file, at, end)? else {
+        return Ok((end.saturating_sub(at), Bytes::new()));
+    };
+    file.seek(SeekFrom::Start(from)).await?;
+    let length = usize::try_from(to - from).map_or(CHUNK, |length| length.min(CHUNK));
+    let mut bytes = vec![0; length];
+    let n = file.read(&mut bytes).await?;
+    bytes.truncate(n);
+    Ok((from + n as u64 - at, Bytes::from(bytes)))
+}
+
+/// Where the first run of written bytes between two places begins and ends. A file system that
+/// knows no holes calls all of it written.
+fn data_between(file: &File, at: u64, end: u64) -> std::io::Result<Option<(u64, u64)>> {
+    let seek = |from: u64, whence| -> std::io::Result<Option<u64>> {
+        let from = i64::try_from(from).map_err(std::io::Error::other)?;
+        match nix::unistd::lseek64(file, from, whence) {
+            Ok(found) => u64::try_from(found).map(Some).map_err(std::io::Error::other),
+            // Nothing of the kind before the end of the file.
+            Err(nix::errno::Errno::ENXIO) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    };
+    if at >= end {
+        return Ok(None);
+    }
+    let Some(from) = seek(at, Whence::SeekData)?.filter(|from| *from < end) else {
+        return Ok(None);
+    };
+    let to = seek(from, Whence::SeekHole)?.unwrap_or(end);
+    Ok(Some((from, to.min(end))))
+}
+
 /// What is there now, to its end and no further.
 struct Whole {
     file: Option<File>,
@@ -165,15 +205,12 @@ struct Whole {
 impl Whole {
     async fn next(mut self) -> Option<(std::io::Result<Bytes>, Self)> {
         let file = self.file.as_mut().filter(|_| self.left > 0)?;
-        let most = usize::try_from(self.left).map_or(CHUNK, |left| left.min(CHUNK));
-        let mut bytes = vec![0; most];
-        match file.read(&mut bytes).await {
-            Ok(0) => None,
-            Ok(n) => {
-                bytes.truncate(n);
-                self.left = self.left.saturating_sub(n as u64);
-                Some((Ok(Bytes::from(bytes)), self))
+        match read_data(file, self.left).await {
+            Ok((passed, bytes)) if !bytes.is_empty() => {
+                self.left = self.left.saturating_sub(passed);
+                Some((Ok(bytes), self))
             }
+            Ok(_) => None,
             Err(error) => {
                 self.file = None;
                 Some((Err(error), self))
@@ -246,11 +283,9 @@ impl Follower {
             self.file = open_file(&log_path(&self.app.log_dir, task, id, self.current)).await?;
         }
         let Some(file) = &mut self.file else { return Ok(None) };
-        let mut bytes = vec![0; CHUNK];
-        let n = file.read(&mut bytes).await?;
-        bytes.truncate(n);
-        if n > 0 {
-            return Ok(Some(Bytes::from(bytes)));
+        let (_, bytes) = read_data(file, u64::MAX).await?;
+        if !bytes.is_empty() {
+            return Ok(Some(bytes));
         }
         // A file cut to its bounds meanwhile goes on from its new end.
         let end = file.metadata().await?.len();

@@ -1,5 +1,7 @@
 //! Reading and following a task's log.
 
+use std::os::unix::fs::FileExt as _;
+
 use axum::body::Body;
 use http_body_util::BodyExt;
 
@@ -52,6 +54,24 @@ async fn a_log_is_given_whole_or_by_its_last_lines() {
     }
     let wanted = Wanted { attempt: Some(1), tail: Some(1), follow: true };
     assert_eq!(whole(open(&app, "01", wanted).await.unwrap()).await, "first\n");
+}
+
+/// What the executor makes of a log that grew too long: head, a hole, tail.
+#[tokio::test]
+async fn a_hole_in_a_log_is_passed_over() {
+    let (house, row) = house_with(InstanceState::Succeeded, 1);
+    let head = format!("{}\n[cut]\n", "h".repeat(8185));
+    assert_eq!(head.len(), 8192, "to the border of a block");
+    house.write_log(&row, 1, &head);
+    let path = house.log_dir.path().join("a.v1").join("01.1.log");
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(b"tail\n", 1 << 30).unwrap();
+    let app = house.app();
+    for follow in [false, true] {
+        let wanted = Wanted { follow, ..Wanted::default() };
+        let read = whole(open(&app, "01", wanted).await.unwrap()).await;
+        assert_eq!(read, format!("{head}tail\n"), "follow: {follow}");
+    }
 }
 
 #[tokio::test]
