@@ -157,7 +157,7 @@ fn whoever_the_sockets_mode_keeps_out_is_told_so() {
             .output();
         Ran::of(&output.unwrap())
     } else {
-        fs::set_permissions(sched.socket(), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(sched.socket(), fs::Permissions::from_mode(0o000)).unwrap();
         sched.ctl(&["list"])
     };
     if !nix::unistd::geteuid().is_root() {

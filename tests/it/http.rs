@@ -153,6 +153,7 @@ fn a_reader_that_does_not_read_holds_up_nobody() {
 #[test]
 fn the_daemon_says_that_it_is_well() {
     let sched = Sched::new();
+    sched.executor_pid();
     let health = sched.ask("GET", "/health", "").unwrap();
     assert_eq!(health.status, 200, "{health:?}");
     assert!(sched.get("/version")["version"].is_string());
