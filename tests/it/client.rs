@@ -253,6 +253,8 @@ fn a_dry_run_makes_nothing_and_a_request_id_makes_one() {
     let mut sched = Sched::new();
     let below = TaskSpec::shell("b.t.v1", "true").with(&json!({"dependsOn": ["d.t.v1"]}));
     sched.put_all(&[TaskSpec::shell("d.t.v1", "true"), below]);
+    // After that word of the log none comes by itself.
+    sched.executor_pid();
     let before = sched.json(&["events"]);
     sched.good(&["run", "d.t.v1", "--dry-run"]);
     assert_eq!(sched.instances("d.t.v1"), Vec::<Value>::new());
