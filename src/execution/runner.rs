@@ -243,9 +243,7 @@ impl Watch<'_> {
         if let Ok(reaped) = exit.try_recv() {
             return (reaped, Cause::Itself);
         }
-        process::signal_group(leader, Signal::SIGTERM);
-        process::signal_group(leader, Signal::SIGCONT);
-        self.signal(Signal::SIGTERM);
+        self.session.terminate(&self.hands.children.leaders());
         let grace_ends = clock::since_boot().saturating_add(self.assignment.kill_grace);
         let reaped = tokio::select! {
             biased;

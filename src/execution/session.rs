@@ -96,6 +96,10 @@ impl Session {
 
     /// All that runs of it; `leaders` are those of other attempts, which are never among them.
     pub(super) fn members(&self, leaders: &BTreeSet<u32>) -> Vec<Identity> {
+        self.running(leaders).into_iter().map(|s| s.identity).collect()
+    }
+
+    fn running(&self, leaders: &BTreeSet<u32>) -> Vec<Stat> {
         let me = std::process::id();
         let all: BTreeMap<u32, Stat> = processes().map(|s| (s.identity.pid, s)).collect();
         let there = all.get(&self.leader.pid).map(|s| s.identity);
@@ -129,13 +133,26 @@ impl Session {
             }
             found.extend(more);
         }
-        *seen = found
-            .iter()
-            .filter_map(|pid| all.get(pid))
-            .filter(|s| !s.ended)
-            .map(|s| s.identity)
-            .collect();
-        seen.iter().copied().collect()
+        let running: Vec<Stat> =
+            found.iter().filter_map(|pid| all.get(pid)).filter(|s| !s.ended).copied().collect();
+        *seen = running.iter().map(|s| s.identity).collect();
+        running
+    }
+
+    /// Asks all that runs of it to end, each process once, because many programs take a second
+    /// TERM as an order to drop everything: the leader's group in one step, so that nobody who
+    /// forks meanwhile is missed, and who has left it one by one.
+    pub(super) fn terminate(&self, leaders: &BTreeSet<u32>) {
+        // A stopped process hears it only once it goes on.
+        let both = [Signal::SIGTERM, Signal::SIGCONT];
+        for signal in both {
+            process::signal_group(self.leader, signal);
+        }
+        for member in self.running(leaders).iter().filter(|s| s.group != self.leader.pid) {
+            for signal in both {
+                process::signal(member.identity, signal);
+            }
+        }
     }
 
     /// Sends a signal to all that runs of it and says how many that were.

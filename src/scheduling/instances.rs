@@ -78,6 +78,10 @@ impl InstanceTable {
         self.open.get(id)
     }
 
+    pub(super) fn ended(&self, id: &InstanceId) -> Option<&Ended> {
+        self.ended.get(id)
+    }
+
     /// Whether the id is taken, as far as the table knows.
     pub(super) fn knows(&self, id: &InstanceId) -> bool {
         self.open.contains_key(id) || self.ended.contains_key(id)
