@@ -56,7 +56,7 @@ pub enum ClientError {
     },
     /// The socket's mode, or that of a directory above it, keeps the caller out.
     #[error(
-        "not permitted: {} is closed to this user; ask to be added to the socket's group",
+        "not permitted: {} is closed to this user; only root and the daemon's own user get in",
         path.display()
     )]
     NotPermitted {
@@ -94,7 +94,7 @@ pub enum ClientError {
         source: serde_json::Error,
     },
     /// The connection broke; an order may have been carried out all the same.
-    #[error("the daemon broke off {target}; an order may have been carried out all the same")]
+    #[error("the daemon went away while it answered {target}; an order may have been carried out")]
     Broken {
         /// What was asked for.
         target: String,

@@ -68,7 +68,11 @@ impl DaemonError {
 
 impl SpecSource for SpecDir {
     fn scan(&mut self) -> Definitions {
-        Self::scan(self)
+        let found = Self::scan(self);
+        for warning in found.changed.iter().flat_map(|file| &file.warnings) {
+            ::tracing::warn!("{warning}");
+        }
+        found
     }
 
     fn needs_rescan(&self) -> bool {

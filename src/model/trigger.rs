@@ -28,7 +28,8 @@ impl Trigger {
     pub fn key(&self) -> String {
         match &self.when {
             TriggerKind::Cron(t) => {
-                format!("cron:{}:{}", t.expr.as_str(), t.timezone.as_deref().unwrap_or(""))
+                let zone = t.timezone.as_ref().map(|z| format!(" {z}")).unwrap_or_default();
+                format!("cron:{}{zone}", t.expr.as_str())
             }
             TriggerKind::Every(t) => format!("every:{}", t.period.as_millis()),
             TriggerKind::Boot => "boot".to_owned(),

@@ -9,7 +9,7 @@ use crate::model::request::{Answer, Rejection, RejectionCode, Reply};
 use crate::model::spec::{TaskSpec, Trigger, TriggerKind};
 use crate::model::time::Timestamp;
 use crate::model::view::{
-    ExecutorView, InstanceCounts, Live, NextFire, QueueView, StatusView, TaskView,
+    ExecutorView, InstanceCounts, Live, NextFire, QueueView, StatusView, TaskStatus, TaskView,
 };
 
 /// All tasks, without their definitions.
@@ -31,6 +31,7 @@ pub(super) fn task(state: &State, task: &TaskId) -> Answer {
 
 fn view(state: &State, spec: &TaskSpec) -> Option<TaskView> {
     let row = state.registry.row(&spec.task_id)?;
+    let status = state.registry.status(spec);
     let fires =
         spec.triggers.iter().filter_map(|t| state.next_fires.get(&(spec.task_id.clone(), t.key())));
     Some(TaskView {
@@ -39,7 +40,7 @@ fn view(state: &State, spec: &TaskSpec) -> Option<TaskView> {
         revision: row.revision?,
         created_at: row.created_at,
         file: row.file.clone(),
-        status: state.registry.status(spec),
+        status,
         unresolved: state.registry.unresolved(spec),
         paused: row.paused.clone(),
         owner: spec.owner.clone(),
@@ -47,7 +48,8 @@ fn view(state: &State, spec: &TaskSpec) -> Option<TaskView> {
         priority: row.priority.unwrap_or(spec.priority),
         queue: spec.queue.clone(),
         schedule: schedule(spec),
-        next_fire_time: fires.min().copied(),
+        // A held or disabled task's nominal fires only fill the ledger.
+        next_fire_time: fires.min().copied().filter(|_| status == TaskStatus::Active),
         last_instance: state.instances.last_of(&spec.task_id),
         labels: spec.labels.clone(),
         spec: None,

@@ -254,7 +254,8 @@ impl InstanceTable {
         if let Some(key) = &i.dedup_key {
             let key = (i.task_id.base().to_owned(), key.clone());
             if i.is_open() || i.state == InstanceState::Succeeded {
-                self.dedup.insert(key, i.instance_id.clone());
+                // Who came first keeps it; `admit` and the makers of instances ask before.
+                self.dedup.entry(key).or_insert_with(|| i.instance_id.clone());
             } else if self.dedup.get(&key) == Some(&i.instance_id) {
                 self.dedup.remove(&key);
             }

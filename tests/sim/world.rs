@@ -568,7 +568,13 @@ impl World {
                 }
                 Ok(())
             }
-            Thing::DaemonUp => if self.engine.is_none() { self.start() } else { Ok(()) },
+            Thing::DaemonUp => {
+                if self.engine.is_none() {
+                    self.start()
+                } else {
+                    Ok(())
+                }
+            }
             Thing::ReadFiles => self.read_files(),
             Thing::Operation => {
                 if self.calm {
@@ -854,7 +860,9 @@ impl World {
     fn target(&mut self) -> Target {
         match self.rng.below(6) {
             0 => Target::All,
-            1 => Target::Queue(QueueName::from(if self.rng.chance(50) { "side" } else { "default" })),
+            1 => {
+                Target::Queue(QueueName::from(if self.rng.chance(50) { "side" } else { "default" }))
+            }
             2 | 3 => Target::Task(build::id(&workload::name(self.rng.below(self.files.tasks)))),
             _ => match self.some(|i| i.state != InstanceState::Succeeded) {
                 Some(i) => Target::Instance(i.instance_id),
@@ -900,8 +908,7 @@ impl World {
             self.arrivals += 1;
         }
         // Otherwise the same arrival is told again.
-        let identity =
-            FileIdentity { device: 1, inode: self.arrivals, size: 1, mtime_ns: 7 };
+        let identity = FileIdentity { device: 1, inode: self.arrivals, size: 1, mtime_ns: 7 };
         let (pattern, path) = (format!("/in/{n}"), format!("/in/{n}"));
         self.feed(Event::FilesArrived(vec![FileArrival { pattern, path, identity }]))
     }

@@ -68,7 +68,11 @@ impl Reading<'_> {
                 .and_then(|i| i.integer(-20, 19, &mut self.findings))
                 .and_then(|n| i32::try_from(n).ok()),
             limits: Limits::default(),
-            outputs: self.templates(fields.take("outputs"), true),
+            outputs: {
+                // Until DATA_READY looks for them, a dependent would start without them.
+                fields.unsupported("outputs", &mut self.findings);
+                Vec::new()
+            },
             log: LogLimits::default(),
         };
         let user = fields.take("user");

@@ -99,7 +99,7 @@ impl Reading<'_> {
                 || Place { at: Mark::default(), path: String::new() },
                 |item| item.place.clone(),
             ),
-            preemptible: preemptible.and_then(|i| i.boolean(&mut self.findings)).unwrap_or(false),
+            preemptible: preemptible.is_some_and(|item| self.preemptible(&item)),
             max_concurrent,
             executor_labels: self.labels(fields.take("executorLabels")),
             enabled: fields
@@ -140,6 +140,15 @@ impl Reading<'_> {
             item.refuse::<()>(&mut self.findings, "no offset: a RUN has none before it");
         }
         Some(CycleRule { unit, offset })
+    }
+
+    fn preemptible(&mut self, item: &Item<'_>) -> bool {
+        let preemptible = item.boolean(&mut self.findings).unwrap_or(false);
+        if preemptible {
+            let message = "is accepted, but this version never interrupts a task for another";
+            self.findings.warning(&item.place, message);
+        }
+        preemptible
     }
 
     fn priority(&mut self, item: &Item<'_>) -> Option<Priority> {

@@ -210,13 +210,8 @@ fn the_environment_keeps_what_was_written() {
 
 #[test]
 fn relative_paths_start_from_the_files_folder() {
-    let spec = spec(
-        "workingDir: work\noutputs: [\"../out/{date}.csv\", /abs/./x, \"{params.dir}/y\"]\n\
-         runtimeParams: {dir: string}\ntriggers: [{file: in/*.csv}]\n",
-    );
+    let spec = spec("workingDir: work\ntriggers: [{file: in/*.csv}]\n");
     assert_eq!(spec.working_dir.unwrap().as_str(), "/etc/sched.d/work");
-    let outputs: Vec<&str> = spec.outputs.iter().map(|t| t.as_str()).collect();
-    assert_eq!(outputs, ["/etc/out/{date}.csv", "/abs/./x", "{params.dir}/y"]);
     let TriggerKind::File(trigger) = &spec.triggers[0].when else { panic!("a file trigger") };
     assert_eq!(trigger.pattern, "/etc/sched.d/in/*.csv");
     assert_eq!((trigger.settle, trigger.poll), (Duration::from_millis(500), None));
@@ -322,7 +317,7 @@ fn the_stored_form_of_a_definition_is_a_spec_that_means_the_same() {
         env: {A: '{date}'}\nworkingDir: /tmp\nuser: root\ngroup: root\numask: '027'\nnice: 5\n\
         limits: {memory: 512Mi, openFiles: 64}\ntimeoutMs: 1m\nkillGraceMs: 2s\n\
         retry: {maxAttempts: 3, backoff: EXPONENTIAL, intervalMs: 1s, jitter: 0.5, retryOn: [EXIT_*]}\n\
-        exitCodes: {75: CONN_RESET}\ndedupKey: '{params.day}'\noutputs: [/tmp/out]\nlog: {maxBytes: 1Mi}\n\
+        exitCodes: {75: CONN_RESET}\ndedupKey: '{params.day}'\nlog: {maxBytes: 1Mi}\n\
         triggers: [{cron: '0 2 * * *', timezone: Asia/Shanghai, misfire: RUN_ALL, catchUpMs: 2h, \
         overlap: QUEUE, params: {day: '{date}'}}, {every: 5m}, {boot: true}, \
         {file: /in/*.csv, settleMs: 1s, pollMs: 5s}, {event: go}, {task: up.v1, states: [SUCCEEDED]}]\n\

@@ -15,6 +15,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use sched::access::client::Client;
+use sched::config::Places;
 
 use crate::cli::{Cli, StatusArgs, Verb};
 use crate::exit::{Exit, Failure};
@@ -52,7 +53,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
     {
         return verbs::next::of_expression(&output, args, expr);
     }
-    let path = socket::find(cli.socket.as_deref(), std::env::var_os("XDG_RUNTIME_DIR"));
+    let path = socket::find(cli.socket.as_deref(), &Places::own());
     let session = Session { client: Client::at(&path)?, output };
     ask(&session, &verb)
 }

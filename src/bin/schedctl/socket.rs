@@ -1,22 +1,15 @@
 //! Where the daemon's socket is (contract §1).
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-const SYSTEM: &str = "/run/schedd/schedd.sock";
+use sched::config::Places;
 
 /// The socket to use: the one named, else the user's own if there is one, else the system's.
-pub(crate) fn find(named: Option<&Path>, runtime_dir: Option<OsString>) -> PathBuf {
+pub(crate) fn find(named: Option<&Path>, own: &Places) -> PathBuf {
     if let Some(path) = named.filter(|path| !path.as_os_str().is_empty()) {
         return path.to_owned();
     }
-    let own = runtime_dir
-        .filter(|dir| !dir.is_empty())
-        .map(|dir| PathBuf::from(dir).join("schedd/schedd.sock"));
-    match own {
-        Some(path) if path.exists() => path,
-        Some(_) | None => PathBuf::from(SYSTEM),
-    }
+    if own.socket.exists() { own.socket.clone() } else { Places::system().socket }
 }
 
 #[cfg(test)]
@@ -26,15 +19,16 @@ mod tests {
     #[test]
     fn the_named_socket_wins_then_the_users_own_then_the_systems() {
         let dir = tempfile::tempdir().unwrap();
-        let runtime = Some(dir.path().as_os_str().to_owned());
-        assert_eq!(find(None, runtime.clone()), Path::new(SYSTEM));
+        let run = dir.path().as_os_str().to_owned();
+        let variable = |name: &str| (name == "XDG_RUNTIME_DIR").then(|| run.clone());
+        let places = Places::of_user(&variable, &|| PathBuf::from("/nonexistent"));
+        let system = Path::new("/run/schedd/schedd.sock");
+        assert_eq!(find(None, &places), system);
         let own = dir.path().join("schedd/schedd.sock");
         std::fs::create_dir(dir.path().join("schedd")).unwrap();
         std::fs::write(&own, "").unwrap();
-        assert_eq!(find(None, runtime.clone()), own);
-        assert_eq!(find(Some(Path::new("/x.sock")), runtime.clone()), Path::new("/x.sock"));
-        assert_eq!(find(Some(Path::new("")), runtime), own);
-        assert_eq!(find(None, Some(OsString::new())), Path::new(SYSTEM));
-        assert_eq!(find(None, None), Path::new(SYSTEM));
+        assert_eq!(find(None, &places), own);
+        assert_eq!(find(Some(Path::new("/x.sock")), &places), Path::new("/x.sock"));
+        assert_eq!(find(Some(Path::new("")), &places), own);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::fill::Facts;
 use super::super::turn::Turn;
-use super::wave::{self, Birth};
+use super::wave::{self, Birth, Made};
 use super::{cancel, dispatch};
 use crate::model::cycle::Cycle;
 use crate::model::id::{InstanceId, TaskId};
@@ -152,11 +152,18 @@ pub(super) fn make(
         ignore_deps: false,
         no_downstream: false,
     };
-    if !wave::create(turn, birth) {
-        return None;
+    match wave::create(turn, birth) {
+        Made::New => {
+            turn.fire_one(fired, FireOutcome::Instance, None, Some(id.clone()));
+            Some(Ok(id))
+        }
+        Made::Before => None,
+        Made::Duplicate { holder, detail } => {
+            let reason = Some(detail.clone());
+            turn.fire_one(fired, FireOutcome::Duplicate, reason, Some(holder));
+            Some(Err(detail))
+        }
     }
-    turn.fire_one(fired, FireOutcome::Instance, None, Some(id.clone()));
-    Some(Ok(id))
 }
 
 /// Required parameters without a value that no upstream edge could bring either.

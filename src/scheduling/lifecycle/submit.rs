@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::turn::Turn;
-use super::wave::{self, Birth};
+use super::wave::{self, Birth, Made};
 use crate::model::cycle::{Cycle, CycleUnit};
 use crate::model::event::SpecError;
 use crate::model::id::{InstanceId, TaskId};
@@ -70,12 +70,15 @@ pub(in super::super) fn request(
         ignore_deps: body.ignore_deps,
         no_downstream: body.no_downstream,
     };
-    if let Some(taken) = taken_key(turn, &birth) {
-        return Err(taken);
-    }
-    if !wave::create(turn, birth) {
-        let detail = format!("instance {id} exists already");
-        return Err(Rejection::new(RejectionCode::Conflict, detail));
+    match wave::create(turn, birth) {
+        Made::New => {}
+        Made::Before => {
+            let detail = format!("instance {id} exists already");
+            return Err(Rejection::new(RejectionCode::Conflict, detail));
+        }
+        Made::Duplicate { detail, .. } => {
+            return Err(Rejection::new(RejectionCode::Conflict, detail));
+        }
     }
     if let Some(key) = key {
         let submission = Submission { key: key.clone(), at: turn.now, instance_id: id };
@@ -113,10 +116,14 @@ fn checked_params(
     if problems.is_empty() {
         return Ok(params);
     }
-    let text: Vec<String> = problems.iter().map(|(n, p)| format!("parameter {n} {p}")).collect();
+    let names: Vec<&str> = problems.iter().map(|(name, _)| name.as_str()).collect();
     Err(Rejection {
         code: RejectionCode::Invalid,
-        detail: format!("task {} was not run: {}", spec.task_id, text.join("; ")),
+        detail: format!(
+            "task {} was not run: parameters missing or wrong: {}",
+            spec.task_id,
+            names.join(", ")
+        ),
         errors: problems
             .into_iter()
             .map(|(name, message)| SpecError {
@@ -160,21 +167,4 @@ fn cycle(
     }
     let cycle = Cycle::parse(named).map_err(|e| invalid(e.to_string()))?;
     Ok(cycle.cut_to(rule.unit))
-}
-
-fn taken_key(turn: &Turn<'_>, birth: &Birth) -> Option<Rejection> {
-    let template = birth.spec.dedup_key.as_ref()?;
-    let facts = super::super::fill::Facts {
-        spec: &birth.spec,
-        instance_id: &birth.id,
-        cycle: &birth.cycle,
-        scheduled_time: birth.scheduled_time,
-        params: &birth.params,
-        file: None,
-        event: None,
-    };
-    let key = facts.text(template).ok()?;
-    let holder = turn.state.instances.dedup_holder(birth.spec.task_id.base(), &key)?;
-    let detail = format!("dedupKey {key} is taken by instance {holder}");
-    Some(Rejection::new(RejectionCode::Conflict, detail))
 }

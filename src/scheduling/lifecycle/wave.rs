@@ -32,20 +32,41 @@ pub(in super::super) fn id_of(at: Timestamp, task: &TaskId, identity: &str) -> I
     InstanceId::derive(at.as_millis(), &[task.as_str(), identity])
 }
 
-/// Makes a root and its wave. Returns false, and makes nothing, if the id is taken already.
-pub(in super::super) fn create(turn: &mut Turn<'_>, birth: Birth) -> bool {
+/// What became of a wish for a root instance.
+pub(in super::super) enum Made {
+    /// It is there, and its wave.
+    New,
+    /// An instance of that id is there already: this fire has happened before.
+    Before,
+    /// Its `dedupKey` is taken.
+    Duplicate {
+        /// By whom.
+        holder: InstanceId,
+        /// In words.
+        detail: String,
+    },
+}
+
+/// Makes a root and its wave; or makes nothing, if the id or the `dedupKey` is taken.
+pub(in super::super) fn create(turn: &mut Turn<'_>, birth: Birth) -> Made {
     if turn.state.instances.knows(&birth.id) {
-        return false;
+        return Made::Before;
     }
-    let mut wave: BTreeMap<TaskId, InstanceId> = BTreeMap::new();
-    let mut fresh: BTreeSet<InstanceId> = BTreeSet::new();
-    let below = if birth.no_downstream { Vec::new() } else { reach(turn, &birth.spec) };
-    let (root_id, cycle, scheduled) = (birth.id.clone(), birth.cycle.clone(), birth.scheduled_time);
-    let root_task = birth.spec.task_id.clone();
+    let spec = Arc::clone(&birth.spec);
     let quiet = birth.no_downstream;
-    root(turn, birth);
-    wave.insert(root_task, root_id.clone());
-    fresh.insert(root_id.clone());
+    let root = root(turn, birth);
+    if let Some(key) = &root.dedup_key
+        && let Some(holder) = turn.state.instances.dedup_holder(root.task_id.base(), key).cloned()
+    {
+        let detail = format!("dedupKey {key} is taken by instance {holder}");
+        return Made::Duplicate { holder, detail };
+    }
+    let (root_id, cycle, scheduled) =
+        (root.instance_id.clone(), root.cycle.clone(), root.scheduled_time);
+    let mut wave = BTreeMap::from([(root.task_id.clone(), root_id.clone())]);
+    let mut fresh = BTreeSet::from([root_id.clone()]);
+    let below = if quiet { Vec::new() } else { reach(turn, &spec) };
+    turn.create(root);
     for spec in below {
         let rule = turn.state.registry.rule(&spec.task_id);
         let mine =
@@ -73,10 +94,10 @@ pub(in super::super) fn create(turn: &mut Turn<'_>, birth: Birth) -> bool {
         bind_waiting(turn, &wave);
     }
     turn.admit_later(root_id);
-    true
+    Made::New
 }
 
-fn root(turn: &mut Turn<'_>, birth: Birth) {
+fn root(turn: &Turn<'_>, birth: Birth) -> Instance {
     let spec = birth.spec;
     let mut i = blank(turn, &spec, birth.id, birth.cycle, birth.scheduled_time);
     i.trigger = birth.trigger;
@@ -93,8 +114,9 @@ fn root(turn: &mut Turn<'_>, birth: Birth) {
         i.edges = edges(turn, &spec, &i.cycle, &BTreeMap::new());
     }
     i.runtime_params = i.given_params.clone();
+    // Parameters may still flow down an edge: then the key is filled when it becomes READY.
     i.dedup_key = dedup_key(turn, &spec, &i).ok().flatten();
-    turn.create(i);
+    i
 }
 
 /// The tasks of a wave below its root, in topological order.

@@ -286,6 +286,7 @@ fn what_comes_with_a_later_version_is_refused_honestly() {
             "onUpstream: LATEST\n",
             "6:13: onUpstream: onUpstream: LATEST is not supported by this version yet",
         ),
+        ("outputs: [/x]\n", "6:10: outputs: outputs is not supported by this version yet"),
         ("rollout: 10\n", "6:10: rollout: rollout is not supported by this version yet"),
         (
             "retention: {days: 3}\n",

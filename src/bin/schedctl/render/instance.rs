@@ -129,7 +129,7 @@ pub(crate) fn page(view: &InstanceView, output: &Output) -> String {
         ("Started", dated(output, view.started_at)),
         ("Finished", dated(output, view.finished_at)),
         ("Took", took(view, output.now)),
-        ("Attempt", format!("{} of {}", view.attempt, view.max_attempts)),
+        ("Attempt", attempt_text(view)),
         ("Exit code", number(view.exit_code)),
         ("Signal", number(view.signal)),
         ("Degraded", if view.degraded { "yes".to_owned() } else { String::new() }),
@@ -169,6 +169,14 @@ const fn edge_kind(strength: Strength, dep_type: DepType) -> &'static str {
         (Strength::Weak, DepType::Success) => "WEAK SUCCESS",
         (Strength::Weak, DepType::DataReady) => "WEAK DATA_READY",
     }
+}
+
+/// Attempts lost with an executor are tried again beyond the number allowed: then it says nothing.
+fn attempt_text(view: &InstanceView) -> String {
+    if view.attempt > view.max_attempts {
+        return view.attempt.to_string();
+    }
+    format!("{} of {}", view.attempt, view.max_attempts)
 }
 
 fn attempts(attempts: &[Attempt], output: &Output) -> String {

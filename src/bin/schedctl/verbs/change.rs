@@ -18,7 +18,7 @@ pub(crate) fn cancel(session: &Session, args: &CancelArgs) -> Result<Exit, Failu
     let below = if args.downstream { " and all that waits for it" } else { "" };
     confirm(&format!("cancel {what}{below}?"), args.yes)?;
     let body = json!({ "downstream": args.downstream });
-    each(&args.instances, "cancelled", |name| {
+    each(&args.instances, "cancel requested", |name| {
         session.post(&action(instance(name), "cancel"), &body).map(drop)
     })
 }
