@@ -229,6 +229,7 @@ fn every_sample_is_read_without_a_word() {
             "clock.tick.v1",
             "flaky.third.v1",
             "inbox.count.v1",
+            "inbox.prepare.v1",
             "order.extract.v2",
             "order.settle.v2",
             "pulse.beat.v1",

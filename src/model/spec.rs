@@ -84,6 +84,7 @@ pub struct TaskSpec {
     /// Key unique per base id among open and succeeded instances.
     pub dedup_key: Option<Template>,
     /// Paths that must exist and be non-empty for DATA_READY.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<Template>,
     /// Bounds of the task's log.
     pub log: LogLimits,
