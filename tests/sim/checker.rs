@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::event::AttemptRef;
 use crate::model::id::{InstanceId, Lease, TaskId};
+use crate::model::instance::Instance;
 use crate::model::instance::InstanceState::{
     self, Blocked, Cancelled, Failed, Pending, Ready, Running, Succeeded, Timeout,
 };
-use crate::model::instance::Instance;
 use crate::model::record::{Batch, Fire, FireOutcome, LogRecord, Record, Row, RowKey};
 use crate::model::settings::Settings;
 use crate::model::spec::{Strength, TaskSpec, TriggerKind};
@@ -138,8 +138,7 @@ impl Checker {
             for byte in text.bytes() {
                 self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
             }
-            self.record(record, rows, settings)
-                .map_err(|e| format!("at log entry {text}: {e}"))?;
+            self.record(record, rows, settings).map_err(|e| format!("at log entry {text}: {e}"))?;
         }
         for row in batch.rows.values().flatten() {
             if let Row::Instance(i) = row {
@@ -165,12 +164,19 @@ impl Checker {
                 let old = self.seen.insert(instance_id.clone(), seen);
                 ensure(old.is_none(), || "made twice".to_owned())
             }
-            Record::Moved { instance_id, from, to, attempt, executor_id, next_retry_at, .. } => {
+            Record::Moved { instance_id, from, to, attempt, next_retry_at, .. } => {
                 let retry = next_retry_at.is_some();
+                let over = self.seen.get(instance_id).is_some_and(|s| s.is_final);
+                ensure(!over || *to == Cancelled || record.uid.is_some(), || {
+                    "went on by itself after it was over for good".to_owned()
+                })?;
+                let Record::Moved { executor_id, .. } = &record.what else { return Ok(()) };
                 let executor = executor_id.as_ref().map(ToString::to_string);
                 self.moved(instance_id, (*from, *to), *attempt, executor, retry)?;
                 match to {
-                    Ready if matches!(from, Pending | Blocked) => self.edges_hold(instance_id, rows),
+                    Ready if matches!(from, Pending | Blocked) => {
+                        self.edges_hold(instance_id, rows)
+                    }
                     Ready if record.uid.is_some() => {
                         if let Some(seen) = self.seen.get_mut(instance_id) {
                             seen.retries += 1;
@@ -311,8 +317,10 @@ impl Checker {
             }
             let right = if broken { Blocked } else { Pending };
             ensure(i.state == right && (waits || broken), || {
-                format!("{} is {}; its edges wait: {waits}, broken: {broken}; {:?}",
-                    i.instance_id, i.state, i.edges)
+                format!(
+                    "{} is {}; its edges wait: {waits}, broken: {broken}; {:?}",
+                    i.instance_id, i.state, i.edges
+                )
             })?;
         }
         Ok(())
@@ -345,7 +353,7 @@ impl Checker {
 
     fn fire(&mut self, fire: &Fire) -> Verdict {
         let Some(period) = fire.trigger.strip_prefix("every:") else { return Ok(()) };
-        let period: i64 = period.parse().map_err(|_| "a trigger without period".to_owned())?;
+        let period: i64 = period.parse().map_err(|e| format!("{fire:?}: {e}"))?;
         let (from, to) = (fire.from.as_millis(), fire.to.as_millis());
         ensure(from % period == 0 && to % period == 0 && from <= to && fire.count > 0, || {
             format!("not nominal: {fire:?}")

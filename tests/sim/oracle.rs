@@ -126,7 +126,10 @@ impl Oracle {
                     || self.is_broken(*bound)
                     || (bound.is_some() && wave.get(up).copied() == *bound)
             };
-            item.task == task && item.cycle == cycle && self.waits(i) && item.edges.iter().any(takes)
+            item.task == task
+                && item.cycle == cycle
+                && self.waits(i)
+                && item.edges.iter().any(takes)
         })
     }
 

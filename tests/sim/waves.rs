@@ -90,7 +90,13 @@ impl Pair {
         for n in 0..self.oracle.nodes.len() {
             let engine: Vec<State> =
                 self.bench.states(&name(n)).into_iter().map(as_in_the_model).collect();
-            assert_eq!(engine, self.oracle.states(n), "{what}: {} of {:#?}", id(&name(n)), self.oracle);
+            assert_eq!(
+                engine,
+                self.oracle.states(n),
+                "{what}: {} of {:#?}",
+                id(&name(n)),
+                self.oracle
+            );
         }
     }
 }
@@ -110,9 +116,8 @@ fn as_in_the_model(state: InstanceState) -> State {
 fn play(seed: u64) {
     let mut rng = Rng::new(seed);
     let nodes = graph(&mut rng);
-    let roots: Vec<usize> = (0..nodes.len())
-        .filter(|n| nodes[*n].triggered || rng.chance(15))
-        .collect();
+    let roots: Vec<usize> =
+        (0..nodes.len()).filter(|n| nodes[*n].triggered || rng.chance(15)).collect();
     let bench = Bench::new(specs(&nodes));
     let mut pair = Pair { bench, oracle: Oracle::new(nodes) };
     for step in 0..25 {
@@ -124,7 +129,8 @@ fn play(seed: u64) {
             0..3 => {
                 let root = *rng.pick(&roots).unwrap();
                 // A submission of a derived RUN task is a run of its own in the engine alone.
-                let derived_run = pair.oracle.nodes[root].by_run && !pair.oracle.nodes[root].triggered;
+                let derived_run =
+                    pair.oracle.nodes[root].by_run && !pair.oracle.nodes[root].triggered;
                 if !derived_run {
                     pair.create(root, usize::try_from(rng.below(2)).unwrap());
                 }

@@ -102,10 +102,8 @@ impl Files {
         if rng.chance(30) {
             return self.reading();
         }
-        let changed = touched
-            .iter()
-            .filter_map(|path| Some(file(path, self.files.get(path)?)))
-            .collect();
+        let changed =
+            touched.iter().filter_map(|path| Some(file(path, self.files.get(path)?))).collect();
         Definitions { changed, removed, present: None, unreadable: None }
     }
 
@@ -164,8 +162,7 @@ fn spec(rng: &mut Rng, n: u64) -> TaskSpec {
 fn triggers(rng: &mut Rng, spec: &mut TaskSpec) {
     match rng.below(5) {
         0 | 1 => {
-            let misfire =
-                *rng.pick(&[Misfire::Skip, Misfire::RunOnce, Misfire::RunAll]).unwrap();
+            let misfire = *rng.pick(&[Misfire::Skip, Misfire::RunOnce, Misfire::RunAll]).unwrap();
             let overlap = *rng
                 .pick(&[Overlap::Skip, Overlap::Queue, Overlap::Replace, Overlap::Allow])
                 .unwrap();
@@ -207,11 +204,8 @@ fn dress(rng: &mut Rng, spec: &mut TaskSpec) {
     spec.max_concurrent = *rng.pick(&[Some(1), Some(1), Some(2), None]).unwrap();
     spec.enabled = !rng.chance(4);
     spec.dependency_timeout = rng.chance(10).then(|| Duration::from_secs(30 + rng.below(60)));
-    spec.on_dependency_timeout = if rng.chance(50) {
-        OnDependencyTimeout::Cancel
-    } else {
-        OnDependencyTimeout::RunDegraded
-    };
+    spec.on_dependency_timeout =
+        if rng.chance(50) { OnDependencyTimeout::Cancel } else { OnDependencyTimeout::RunDegraded };
 }
 
 fn change(rng: &mut Rng, spec: &mut TaskSpec, tasks: u64) {

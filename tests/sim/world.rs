@@ -315,7 +315,7 @@ impl World {
         self.checker.commit(&effects.commit, &self.rows, &self.settings)?;
         self.flushes += 1;
         let crash = self.crashes_now();
-        if crash || self.flushes % 16 == 0 {
+        if crash || self.flushes.is_multiple_of(16) {
             let rebuilt = self.load();
             let live = self.engine.as_ref().map(|e| e.differences(&rebuilt)).unwrap_or_default();
             if !live.is_empty() {
@@ -516,10 +516,10 @@ impl World {
     fn deliver(&mut self, from: usize, report: Report) {
         let executor = self.executors[from].id.clone();
         let incarnation = self.executors[from].incarnation;
-        self.to_engine(from, Event::ExecutorReport { executor, incarnation, report });
+        self.tell(from, Event::ExecutorReport { executor, incarnation, report });
     }
 
-    fn to_engine(&mut self, from: usize, event: Event) {
+    fn tell(&mut self, from: usize, event: Event) {
         let slow = if self.rng.chance(5) { 3000 } else { 40 };
         let delay = self.rng.range(0, slow);
         let executor = &mut self.executors[from];
@@ -568,7 +568,13 @@ impl World {
                 }
                 Ok(())
             }
-            Thing::DaemonUp => if self.engine.is_none() { self.start() } else { Ok(()) },
+            Thing::DaemonUp => {
+                if self.engine.is_none() {
+                    self.start()
+                } else {
+                    Ok(())
+                }
+            }
             Thing::ReadFiles => self.read_files(),
             Thing::Operation => {
                 if self.calm {
@@ -604,7 +610,7 @@ impl World {
         e.epoch += 1;
         e.connected = true;
         let hello = e.hello(&boot);
-        self.to_engine(executor, Event::ExecutorConnected(hello));
+        self.tell(executor, Event::ExecutorConnected(hello));
     }
 
     fn receive(&mut self, to: usize, message: Message) {
@@ -854,7 +860,9 @@ impl World {
     fn target(&mut self) -> Target {
         match self.rng.below(6) {
             0 => Target::All,
-            1 => Target::Queue(QueueName::from(if self.rng.chance(50) { "side" } else { "default" })),
+            1 => {
+                Target::Queue(QueueName::from(if self.rng.chance(50) { "side" } else { "default" }))
+            }
             2 | 3 => Target::Task(build::id(&workload::name(self.rng.below(self.files.tasks)))),
             _ => match self.some(|i| i.state != InstanceState::Succeeded) {
                 Some(i) => Target::Instance(i.instance_id),
@@ -900,8 +908,7 @@ impl World {
             self.arrivals += 1;
         }
         // Otherwise the same arrival is told again.
-        let identity =
-            FileIdentity { device: 1, inode: self.arrivals, size: 1, mtime_ns: 7 };
+        let identity = FileIdentity { device: 1, inode: self.arrivals, size: 1, mtime_ns: 7 };
         let (pattern, path) = (format!("/in/{n}"), format!("/in/{n}"));
         self.feed(Event::FilesArrived(vec![FileArrival { pattern, path, identity }]))
     }

@@ -120,8 +120,7 @@ pub(super) fn unheld(turn: &mut Turn<'_>, before: &Arc<TaskSpec>, stay: &BTreeSe
     let cursor = |turn: &Turn<'_>, t: &Trigger| {
         turn.state.cursors.get(&(before.task_id.clone(), t.key())).copied()
     };
-    let is_timed =
-        |t: &&Trigger| matches!(t.when, TriggerKind::Cron(_) | TriggerKind::Every(_));
+    let is_timed = |t: &&Trigger| matches!(t.when, TriggerKind::Cron(_) | TriggerKind::Every(_));
     let (staying, gone): (Vec<&Trigger>, Vec<&Trigger>) =
         before.triggers.iter().filter(is_timed).partition(|t| stay.contains(&t.key()));
     let mut counted: Vec<(&Trigger, Timestamp)> =

@@ -6,10 +6,12 @@ use super::bench::Bench;
 use super::build::{retry, task};
 use crate::limits;
 use crate::model::command::Command;
-use crate::model::event::{AttemptRef, Finished, Hello, Outcome, Report};
 use crate::model::event::Event;
+use crate::model::event::{AttemptRef, Finished, Hello, Outcome, Report};
 use crate::model::id::Lease;
-use crate::model::instance::InstanceState::{Cancelled, Failed, Ready, Running, Succeeded, Timeout};
+use crate::model::instance::InstanceState::{
+    Cancelled, Failed, Ready, Running, Succeeded, Timeout,
+};
 use crate::model::instance::Reason;
 use crate::model::spec::TaskSpec;
 
@@ -140,7 +142,8 @@ fn a_lost_attempt_of_a_task_that_is_not_idempotent_waits_for_a_person() {
     let commands = bench.executor_restarts(lost.clone());
     assert_eq!(bench.standing(&a), (Failed, None));
     assert_eq!(bench.instance(&a).error_code.as_deref(), Some("EXECUTOR_LOST"));
-    let acknowledged = commands.iter().any(|c| matches!(c, Command::Acknowledge { of, .. } if *of == lost[0]));
+    let acknowledged =
+        commands.iter().any(|c| matches!(c, Command::Acknowledge { of, .. } if *of == lost[0]));
     assert!(acknowledged);
     bench.retry(&a).unwrap();
     assert_eq!(bench.instance(&a).attempt, 2);
@@ -177,7 +180,9 @@ fn an_attempt_that_nobody_wants_any_more_is_ended() {
     bench.exits(&a, 0);
     let hello = Hello { running: vec![of.clone()], ..bench.hello() };
     let commands = bench.event(Event::ExecutorConnected(hello));
-    assert!(commands.iter().any(|c| matches!(c, Command::Kill { of: killed, .. } if *killed == of)));
+    assert!(
+        commands.iter().any(|c| matches!(c, Command::Kill { of: killed, .. } if *killed == of))
+    );
     assert_eq!(bench.instance(&a).state, Succeeded);
 }
 

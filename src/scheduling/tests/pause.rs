@@ -1,6 +1,7 @@
 //! Design, 'Pause'.
 
 use super::bench::Bench;
+use super::build::id;
 use super::build::{after, every, on_event, task};
 use crate::model::id::QueueName;
 use crate::model::instance::InstanceState::{Pending, Ready, Running};
@@ -8,7 +9,6 @@ use crate::model::record::{FireOutcome, Target};
 use crate::model::request::Request;
 use crate::model::spec::{Misfire, Overlap, TaskSpec};
 use crate::model::time::Timestamp;
-use super::build::id;
 
 fn timed() -> TaskSpec {
     TaskSpec { triggers: vec![every(10, Misfire::RunOnce, Overlap::Allow)], ..task("a") }

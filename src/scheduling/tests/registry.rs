@@ -77,7 +77,9 @@ fn a_cycle_is_refused_with_its_path_and_the_last_good_revision_stays() {
     assert_eq!(row(&bench, "a").revision, Some(1));
     let told = errors(&mut bench);
     assert_eq!(told.len(), 1);
-    assert!(told[0].file == "a.v1.yaml" && told[0].message.contains("a.v1 -> b.v1 -> c.v1 -> a.v1"));
+    assert!(
+        told[0].file == "a.v1.yaml" && told[0].message.contains("a.v1 -> b.v1 -> c.v1 -> a.v1")
+    );
     bench.run("a");
     assert_eq!(bench.states("c"), [Pending]);
     bench.specs(good());
@@ -177,6 +179,7 @@ fn a_gained_edge_binds_to_what_is_not_yet_final_only() {
     bench.exits(&up, 0);
     let a = bench.run("a");
     bench.specs(vec![task("up"), task("other"), after("a", &["other", "up"])]);
-    let bound: Vec<bool> = bench.instance(&a).edges.iter().map(|e| e.instance_id.is_some()).collect();
+    let bound: Vec<bool> =
+        bench.instance(&a).edges.iter().map(|e| e.instance_id.is_some()).collect();
     assert_eq!(bound, [false, false], "a final upstream does not count for a new edge");
 }

@@ -16,7 +16,12 @@ fn root(name: &str) -> TaskSpec {
 }
 
 fn diamond() -> Bench {
-    Bench::new(vec![root("a"), after("b", &["a"]), after("c", &["a"]), after("d", &["a", "b", "c"])])
+    Bench::new(vec![
+        root("a"),
+        after("b", &["a"]),
+        after("c", &["a"]),
+        after("d", &["a", "b", "c"]),
+    ])
 }
 
 #[test]
@@ -88,7 +93,8 @@ fn rule_2_yesterdays_leftover_never_mixes_with_today() {
     bench.run("a");
     bench.run("x");
     bench.drain();
-    let found: Vec<_> = bench.of("c").iter().map(|i| (i.cycle.label().to_owned(), i.state)).collect();
+    let found: Vec<_> =
+        bench.of("c").iter().map(|i| (i.cycle.label().to_owned(), i.state)).collect();
     let day = |d: &str| d.to_owned();
     assert_eq!(found, [(day("2026-11-29"), Pending), (day("2026-11-30"), Succeeded)]);
 }
@@ -143,7 +149,11 @@ fn rule_4_a_triggered_task_binds_when_made_or_to_the_next_that_appears() {
     bench.exits(&second, 1);
     assert_eq!(bench.instance(&b).state, Blocked);
     let third = bench.run("a");
-    assert_eq!(bench.instance(&b).edges[0].instance_id, Some(third), "a broken edge takes the next");
+    assert_eq!(
+        bench.instance(&b).edges[0].instance_id,
+        Some(third),
+        "a broken edge takes the next"
+    );
     let mut bench = Bench::new(both());
     let b = bench.run("b");
     assert_eq!(bench.instance(&b).state, Pending);
