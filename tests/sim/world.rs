@@ -929,7 +929,7 @@ impl World {
         self.flush()?;
         self.let_go()?;
         for _ in 0..6 {
-            self.play(self.now + 1_800_000)?;
+            self.play(self.now + 400_000)?;
             let failed: Vec<Instance> = checker::instances(&self.rows)
                 .filter(|i| matches!(i.state, InstanceState::Failed | InstanceState::Timeout))
                 .cloned()
@@ -939,7 +939,7 @@ impl World {
                 self.ask(Request::Retry { instance, stored: Some(Box::new(i)) })?;
             }
         }
-        self.play(self.now + 1_800_000)?;
+        self.play(self.now + 400_000)?;
         Checker::at_rest(&self.rows).map_err(|e| format!("{e}; {:?}", self.executors))?;
         for id in ["e1", "e2"] {
             let left = &self.executors[self.named(id)].journal;
