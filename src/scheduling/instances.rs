@@ -189,11 +189,10 @@ impl InstanceTable {
     /// Ends of a turn, or of loading: what has ended becomes a digest, or goes.
     pub(super) fn settle(&mut self, touched: &BTreeSet<InstanceId>) {
         let mut maybe_unneeded = std::mem::take(&mut self.loose);
+        let mut cycles: BTreeSet<(TaskId, Cycle)> = BTreeSet::new();
         for id in touched {
             let Some(instance) = self.open.get(id) else { continue };
-            for older in self.superseded(instance) {
-                maybe_unneeded.insert(older);
-            }
+            cycles.insert((instance.task_id.clone(), instance.cycle.clone()));
             if !instance.is_open() {
                 let Some(instance) = self.open.remove(id) else { continue };
                 self.unindex_open(&instance);
@@ -205,15 +204,14 @@ impl InstanceTable {
                 self.ended.insert(id.clone(), ended(instance));
             }
         }
+        // Once per cycle, not once per instance: loading has many of one cycle.
+        for (task, cycle) in &cycles {
+            let ages = self.ages(task, cycle).into_iter();
+            maybe_unneeded.extend(ages.flat_map(BTreeMap::values).cloned());
+        }
         for id in maybe_unneeded {
             self.drop_if_unneeded(&id);
         }
-    }
-
-    /// Instances of the same task and cycle.
-    fn superseded(&self, instance: &Instance) -> Vec<InstanceId> {
-        let ages = self.ages(&instance.task_id, &instance.cycle);
-        ages.into_iter().flat_map(BTreeMap::values).cloned().collect()
     }
 
     fn ages(&self, task: &TaskId, cycle: &Cycle) -> Option<&BTreeMap<Age, InstanceId>> {

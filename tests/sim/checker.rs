@@ -164,10 +164,13 @@ impl Checker {
                 let old = self.seen.insert(instance_id.clone(), seen);
                 ensure(old.is_none(), || "made twice".to_owned())
             }
-            Record::Moved {
-                instance_id, from, to, attempt, executor_id, next_retry_at, ..
-            } => {
+            Record::Moved { instance_id, from, to, attempt, next_retry_at, .. } => {
                 let retry = next_retry_at.is_some();
+                let over = self.seen.get(instance_id).is_some_and(|s| s.is_final);
+                ensure(!over || *to == Cancelled || record.uid.is_some(), || {
+                    "went on by itself after it was over for good".to_owned()
+                })?;
+                let Record::Moved { executor_id, .. } = &record.what else { return Ok(()) };
                 let executor = executor_id.as_ref().map(ToString::to_string);
                 self.moved(instance_id, (*from, *to), *attempt, executor, retry)?;
                 match to {
@@ -350,7 +353,7 @@ impl Checker {
 
     fn fire(&mut self, fire: &Fire) -> Verdict {
         let Some(period) = fire.trigger.strip_prefix("every:") else { return Ok(()) };
-        let period: i64 = period.parse().map_err(|_| "a trigger without period".to_owned())?;
+        let period: i64 = period.parse().map_err(|e| format!("{fire:?}: {e}"))?;
         let (from, to) = (fire.from.as_millis(), fire.to.as_millis());
         ensure(from % period == 0 && to % period == 0 && from <= to && fire.count > 0, || {
             format!("not nominal: {fire:?}")

@@ -1,13 +1,22 @@
 //! The core under a simulated world: seeds, virtual time, crashes, faults (requirements B, C, D, F).
 //!
 //! `SIM_SEED=n cargo test --test sim` runs one seed alone; every failure names its seed.
-#![expect(clippy::unwrap_used, reason = "a test may end where its own tables are wrong")]
+//! `SIM_SEEDS=n` runs more of them.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test may end where it finds a fault, and says by which seed"
+)]
+#![expect(clippy::wildcard_enum_match_arm, reason = "a check names what it checks, not the rest")]
 
 use sched::{model, scheduling};
 
 #[path = "../../src/scheduling/tests/bench.rs"]
+#[expect(dead_code, reason = "shared with the tests beside the code")]
 mod bench;
 #[path = "../../src/scheduling/tests/build.rs"]
+#[expect(dead_code, reason = "shared with the tests beside the code")]
 mod build;
 mod checker;
 mod executor;
@@ -22,7 +31,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use world::{Plant, Summary, World};
 
 /// Virtual time of the safety phase.
-const SAFETY_MS: i64 = 100_000;
+const SAFETY_MS: i64 = 75_000;
 const SEEDS: u64 = 200;
 
 /// One run; a panic of the engine is a violation like any other.
@@ -53,7 +62,8 @@ fn hold(which: u64) {
     }
     let mut bad = Vec::new();
     let (mut dispatched, mut crashes) = (0, 0);
-    for seed in (0..SEEDS).filter(|seed| seed % 2 == which) {
+    let seeds = std::env::var("SIM_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(SEEDS);
+    for seed in (0..seeds).filter(|seed| seed % 2 == which) {
         match run(seed, Plant::None) {
             Ok(summary) => {
                 dispatched += summary.dispatched;
@@ -64,7 +74,7 @@ fn hold(which: u64) {
     }
     assert!(bad.is_empty(), "{} seeds:\n{}", bad.len(), bad.join("\n"));
     // The runs must have been worth something.
-    assert!(dispatched > 10 * SEEDS && crashes > SEEDS, "{dispatched} starts, {crashes} crashes");
+    assert!(dispatched > 5 * SEEDS && crashes > SEEDS, "{dispatched} starts, {crashes} crashes");
 }
 
 #[test]

@@ -315,7 +315,7 @@ impl World {
         self.checker.commit(&effects.commit, &self.rows, &self.settings)?;
         self.flushes += 1;
         let crash = self.crashes_now();
-        if crash || self.flushes % 16 == 0 {
+        if crash || self.flushes.is_multiple_of(16) {
             let rebuilt = self.load();
             let live = self.engine.as_ref().map(|e| e.differences(&rebuilt)).unwrap_or_default();
             if !live.is_empty() {
@@ -516,10 +516,10 @@ impl World {
     fn deliver(&mut self, from: usize, report: Report) {
         let executor = self.executors[from].id.clone();
         let incarnation = self.executors[from].incarnation;
-        self.to_engine(from, Event::ExecutorReport { executor, incarnation, report });
+        self.tell(from, Event::ExecutorReport { executor, incarnation, report });
     }
 
-    fn to_engine(&mut self, from: usize, event: Event) {
+    fn tell(&mut self, from: usize, event: Event) {
         let slow = if self.rng.chance(5) { 3000 } else { 40 };
         let delay = self.rng.range(0, slow);
         let executor = &mut self.executors[from];
@@ -610,7 +610,7 @@ impl World {
         e.epoch += 1;
         e.connected = true;
         let hello = e.hello(&boot);
-        self.to_engine(executor, Event::ExecutorConnected(hello));
+        self.tell(executor, Event::ExecutorConnected(hello));
     }
 
     fn receive(&mut self, to: usize, message: Message) {
@@ -929,7 +929,7 @@ impl World {
         self.flush()?;
         self.let_go()?;
         for _ in 0..6 {
-            self.play(self.now + 1_800_000)?;
+            self.play(self.now + 400_000)?;
             let failed: Vec<Instance> = checker::instances(&self.rows)
                 .filter(|i| matches!(i.state, InstanceState::Failed | InstanceState::Timeout))
                 .cloned()
@@ -939,7 +939,7 @@ impl World {
                 self.ask(Request::Retry { instance, stored: Some(Box::new(i)) })?;
             }
         }
-        self.play(self.now + 1_800_000)?;
+        self.play(self.now + 400_000)?;
         Checker::at_rest(&self.rows).map_err(|e| format!("{e}; {:?}", self.executors))?;
         for id in ["e1", "e2"] {
             let left = &self.executors[self.named(id)].journal;

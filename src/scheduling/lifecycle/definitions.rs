@@ -149,13 +149,11 @@ fn follow(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) {
             i.edges.iter().map(|e| (e.task_id.clone(), e.instance_id.clone())).collect();
         for edge in &mut fresh {
             // A gained edge takes what is not yet final; what was final before does not count.
-            let is_over = |id: &InstanceId| {
-                turn.state.instances.standing(id).is_none_or(|s| s != Standing::Open)
-            };
+            let is_open =
+                |id: &InstanceId| turn.state.instances.standing(id) == Some(Standing::Open);
             match bound.get(&edge.task_id) {
                 Some(known) => edge.instance_id.clone_from(known),
-                None if edge.instance_id.as_ref().is_some_and(is_over) => edge.instance_id = None,
-                None => {}
+                None => edge.instance_id = edge.instance_id.take().filter(is_open),
             }
         }
         let ignores = i.edges.is_empty() && before.is_some_and(|b| !b.depends_on.is_empty());

@@ -235,11 +235,14 @@ pub(super) fn lost(turn: &mut Turn<'_>, id: &InstanceId, why: &str) {
         signal: None,
     };
     let now = turn.now;
+    let again = spec.may_run_again() && i.requeues < limits::REQUEUES_MAX;
     turn.transition(id, InstanceState::Failed, None, |i| {
         close_unseen(i, &end, now);
         i.requeues += 1;
+        // Not over for good: the log must not say so.
+        i.next_retry_at = again.then_some(now);
     });
-    if spec.may_run_again() && i.requeues < limits::REQUEUES_MAX {
+    if again {
         turn.transition(id, InstanceState::Ready, None, |_| {});
     }
 }

@@ -188,10 +188,11 @@ impl Bench {
 
     /// The stored row.
     pub(crate) fn instance(&self, of: &InstanceId) -> &Instance {
-        match self.rows.get(&RowKey::Instance { instance_id: of.clone() }) {
-            Some(Row::Instance(i)) => i,
-            other => panic!("no instance {of}: {other:?}"),
-        }
+        let Some(Row::Instance(i)) = self.rows.get(&RowKey::Instance { instance_id: of.clone() })
+        else {
+            panic!("no instance {of}")
+        };
+        i
     }
 
     /// A task's instances in the order of their creation.
@@ -204,10 +205,11 @@ impl Bench {
 
     /// All instances.
     pub(crate) fn instances(&self) -> impl Iterator<Item = &Instance> {
-        self.rows.values().filter_map(|row| match row {
-            Row::Instance(i) => Some(&**i),
-            _ => None,
-        })
+        self.rows.values().filter_map(
+            |row| {
+                if let Row::Instance(i) = row { Some(&**i) } else { None }
+            },
+        )
     }
 
     /// A task's states in the order of creation.
@@ -303,10 +305,9 @@ impl Bench {
         let task = id(name);
         self.log
             .iter()
-            .filter_map(|r| match &r.what {
-                Record::Fire(fire) if fire.task_id == task => Some(fire.clone()),
-                _ => None,
-            })
+            .filter_map(|r| if let Record::Fire(fire) = &r.what { Some(fire) } else { None })
+            .filter(|fire| fire.task_id == task)
+            .cloned()
             .collect()
     }
 }

@@ -58,9 +58,9 @@ fn a_running_one_is_cancelled_once_its_processes_are_gone() {
     let moves: Vec<(String, Option<String>)> = bench
         .log
         .iter()
-        .filter_map(|r| match &r.what {
-            Record::Moved { to, error_code, .. } => Some((to.to_string(), error_code.clone())),
-            _ => None,
+        .filter_map(|r| {
+            let Record::Moved { to, error_code, .. } = &r.what else { return None };
+            Some((to.to_string(), error_code.clone()))
         })
         .collect();
     let code = Some("CANCEL_REQUESTED".to_owned());
