@@ -81,6 +81,7 @@ pub(crate) struct Sched {
     dir: TempDir,
     config: Value,
     environment: Vec<(String, String)>,
+    prelude: Option<String>,
     daemon: Option<Child>,
 }
 
@@ -108,12 +109,17 @@ impl Sched {
         });
         merge(&mut all, config);
         fs::write(dir.path().join("schedd.yaml"), all.to_string()).unwrap();
-        Self { dir, config: all, environment: Vec::new(), daemon: None }
+        Self { dir, config: all, environment: Vec::new(), prelude: None, daemon: None }
     }
 
     /// The daemon gets this variable at its next start.
     pub(crate) fn variable(&mut self, name: &str, value: &str) {
         self.environment.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// A shell runs this and then becomes the daemon, at its next start.
+    pub(crate) fn prelude(&mut self, script: &str) {
+        self.prelude = Some(script.to_owned());
     }
 
     // --- the directory ---
@@ -154,7 +160,15 @@ impl Sched {
     // --- the daemon ---
 
     pub(crate) fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_schedd"));
+        let program = env!("CARGO_BIN_EXE_schedd");
+        let mut command = match &self.prelude {
+            None => Command::new(program),
+            Some(prelude) => {
+                let mut shell = Command::new("/bin/sh");
+                shell.args(["-c", &format!("{prelude}; exec \"$0\" \"$@\""), program]);
+                shell
+            }
+        };
         command.arg("--config").arg(self.path("schedd.yaml")).stdin(Stdio::null());
         command
     }
