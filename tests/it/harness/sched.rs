@@ -13,6 +13,7 @@ use super::clock::look_until;
 use super::gate::Gate;
 use super::http::{Answer, exchange};
 use super::processes::{members_of, signal};
+use super::spec::{TaskSpec, merge};
 
 /// Bound of every wait that names no other.
 const WITHIN: Duration = Duration::from_secs(20);
@@ -36,42 +37,6 @@ impl Ran {
             out: String::from_utf8_lossy(&output.stdout).into_owned(),
             err: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
-    }
-}
-
-/// A definition; JSON is YAML.
-#[derive(Debug, Clone)]
-pub(crate) struct TaskSpec(Value);
-
-impl TaskSpec {
-    /// A shell script under an id such as `a.b.v1`.
-    pub(crate) fn shell(task: &str, script: &str) -> Self {
-        let version: u32 = task.rsplit_once(".v").unwrap().1.parse().unwrap();
-        Self(json!({
-            "taskId": task, "version": version, "owner": "tests", "taskType": "SHELL",
-            "handler": script,
-        }))
-    }
-
-    /// With these keys too.
-    pub(crate) fn with(mut self, more: &Value) -> Self {
-        merge(&mut self.0, more);
-        self
-    }
-
-    pub(crate) fn text(&self) -> String {
-        self.0.to_string()
-    }
-
-    pub(crate) fn id(&self) -> &str {
-        self.0["taskId"].as_str().unwrap()
-    }
-}
-
-/// Puts the keys of `more` into `base`.
-pub(crate) fn merge(base: &mut Value, more: &Value) {
-    for (key, value) in more.as_object().unwrap() {
-        base[key] = value.clone();
     }
 }
 
@@ -318,7 +283,7 @@ impl Sched {
         self.good(&["reload"]);
         for spec in specs {
             let found = self.get(&format!("/tasks/{}", spec.id()));
-            assert_eq!(found["spec"]["handler"], spec.0["handler"], "{found:#}");
+            assert_eq!(found["spec"]["handler"], spec.handler(), "{found:#}");
         }
     }
 
