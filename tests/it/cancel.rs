@@ -43,6 +43,22 @@ fn a_running_task_that_ignores_term_is_killed_with_its_whole_tree() {
 }
 
 #[test]
+fn what_left_the_session_is_ended_although_its_leader_went_first() {
+    let sched = Sched::new();
+    let deaf = format!(
+        r#"trap "" TERM HUP; echo $$ >> "{}"; while :; do sleep 1000; done"#,
+        sched.path("pids").display()
+    );
+    let script = format!("setsid sh -c '{deaf}' & exec sleep 1000");
+    sched.put(&TaskSpec::shell("k.t.v1", &script).with(&json!({"killGraceMs": 300})));
+    let id = sched.run("k.t.v1", &[]);
+    let pids = sched.until_lines("pids", 1);
+    sched.good(&["cancel", &id, "-y"]);
+    sched.until_over(&id, "CANCELLED");
+    until_all_gone(&sched, &pids);
+}
+
+#[test]
 fn a_leader_that_exits_zero_on_term_is_cancelled_all_the_same() {
     let sched = Sched::new();
     let script = format!(

@@ -163,6 +163,8 @@ fn between_fire_and_dispatch(mut sched: Sched, release: impl FnOnce(&Sched)) {
     }
     sched.kill_9();
     sched.start();
+    // Once the executor is there, whatever may run does.
+    sched.executor_pid();
     let waiting = sched.instances("n.t.v1");
     assert_eq!(waiting.len(), 20);
     assert!(waiting.iter().all(|i| i["state"] == "READY"), "{waiting:#?}");

@@ -170,7 +170,13 @@ fn the_environment_is_exactly_what_the_contract_lists() {
 
 #[test]
 fn a_task_has_nothing_on_its_standard_input_and_three_descriptors() {
-    let sched = Sched::new();
+    let mut sched = Sched::prepared(&json!({}));
+    // Whoever started the daemon was careless.
+    sched.prelude("exec 7</dev/zero 9</dev/null");
+    sched.start();
+    let held = fs::read_dir(format!("/proc/{}/fd", sched.executor_pid())).unwrap();
+    let held: Vec<_> = held.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok()).collect();
+    assert!(!held.contains(&"/dev/zero".into()), "the executor has none of it: {held:?}");
     // The fourth that ls itself opens is the directory it reads.
     sched.task("d.t.v1", "readlink /proc/self/fd/0; ls /proc/self/fd | wc -l; cat; echo end >&2");
     let id = sched.run("d.t.v1", &[]);

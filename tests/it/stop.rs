@@ -1,6 +1,7 @@
 //! Signals and stops: hand over, drain, cancel, reload (requirement I2; contract `onStop`).
 
 use std::fs;
+use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -151,4 +152,28 @@ fn hup_and_reload_read_what_no_event_tells_of() {
     fs::write(&target, text("echo three")).unwrap();
     sched.good(&["reload"]);
     until("echo three");
+}
+
+#[test]
+fn systemd_is_told_of_the_start_a_reload_and_the_stop() {
+    let mut sched = Sched::prepared(&json!({}));
+    let heard = UnixDatagram::bind(sched.path("notify")).unwrap();
+    heard.set_read_timeout(Some(LONG)).unwrap();
+    let until_told = |word: &str| loop {
+        let mut bytes = [0; 4096];
+        let length = heard.recv(&mut bytes).unwrap_or_else(|e| panic!("no {word}: {e}"));
+        if String::from_utf8_lossy(&bytes[..length]).lines().any(|line| line == word) {
+            return;
+        }
+    };
+    let path = sched.path("notify");
+    sched.variable("NOTIFY_SOCKET", path.to_str().unwrap());
+    sched.start();
+    until_told("READY=1");
+    sched.signal(Signal::SIGHUP);
+    until_told("RELOADING=1");
+    until_told("READY=1");
+    sched.signal(Signal::SIGTERM);
+    until_told("STOPPING=1");
+    assert_eq!(sched.exit_status(HANDOVER), 0);
 }

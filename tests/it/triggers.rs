@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::harness::{Sched, TaskSpec, Value, json};
+use crate::harness::{Sched, TaskSpec, Value, json, now_ms};
 
 fn triggered(task: &str, script: &str, trigger: &Value) -> TaskSpec {
     TaskSpec::shell(task, script).with(&json!({"triggers": [trigger]}))
@@ -59,6 +59,42 @@ fn cron_fires_every_second_and_the_ledger_counts_each_once() {
     times.sort_unstable();
     times.dedup();
     assert_eq!(times.len(), ran.len(), "no time twice: {ran:?}");
+}
+
+#[test]
+fn fires_missed_while_no_daemon_ran_are_treated_as_declared_and_counted() {
+    let mut sched = Sched::new();
+    let ways = [("once.t.v1", "RUN_ONCE"), ("all.t.v1", "RUN_ALL"), ("skip.t.v1", "SKIP")];
+    for (task, way) in ways {
+        let trigger = json!({"cron": "* * * * * *", "misfire": way, "overlap": "QUEUE"});
+        sched.put(&triggered(task, "true", &trigger));
+    }
+    for (task, _) in ways {
+        sched.until("a fire", || (!sched.fires(task).is_empty()).then_some(()));
+    }
+    sched.kill_9();
+    let stopped = now_ms();
+    sched.until("missed fires", || (now_ms() > stopped + 3100).then_some(()));
+    sched.start();
+    let missed = |row: &&Value| row["reason"] == "due while no daemon ran";
+    for (task, _) in ways {
+        let rows = sched.until("a fire after the pause", || {
+            let newest = |rows: &Vec<Value>| second(&rows.last().unwrap()["to"]);
+            Some(sched.fires(task)).filter(|rows| newest(rows) * 1000 > stopped + 3100)
+        });
+        without_gap_or_double(&rows, 1);
+        let outcomes: Vec<&Value> = rows.iter().filter(missed).map(|r| &r["outcome"]).collect();
+        match task {
+            "once.t.v1" => assert_eq!(outcomes, ["COALESCED"], "{rows:#?}"),
+            "skip.t.v1" => assert_eq!(outcomes, ["MISSED"], "{rows:#?}"),
+            _ => assert!(rows.iter().all(|r| r["outcome"] == "INSTANCE"), "{rows:#?}"),
+        }
+        let ran = rows.iter().filter(|r| r["outcome"] == "INSTANCE");
+        for row in ran {
+            let id = row["instanceId"].as_str().unwrap();
+            assert_eq!(sched.instance(id)["scheduledTime"], row["from"]);
+        }
+    }
 }
 
 #[test]

@@ -6,13 +6,15 @@ mod gate;
 mod http;
 mod processes;
 mod sched;
+mod spec;
 
 pub(crate) use self::clock::{now_ms, pause};
 pub(crate) use self::follow::Follower;
 pub(crate) use self::gate::Gate;
 pub(crate) use self::http::{Answer, exchange};
 pub(crate) use self::processes::is_alive;
-pub(crate) use self::sched::{Ran, Sched, TaskSpec, merge};
+pub(crate) use self::sched::{Ran, Sched};
+pub(crate) use self::spec::{TaskSpec, merge};
 pub(crate) use serde_json::{Value, json};
 
 /// Numbers that look random and come back with their seed (xorshift64*).

@@ -13,6 +13,7 @@ use super::clock::look_until;
 use super::gate::Gate;
 use super::http::{Answer, exchange};
 use super::processes::{members_of, signal};
+use super::spec::{TaskSpec, merge};
 
 /// Bound of every wait that names no other.
 const WITHIN: Duration = Duration::from_secs(20);
@@ -39,48 +40,13 @@ impl Ran {
     }
 }
 
-/// A definition; JSON is YAML.
-#[derive(Debug, Clone)]
-pub(crate) struct TaskSpec(Value);
-
-impl TaskSpec {
-    /// A shell script under an id such as `a.b.v1`.
-    pub(crate) fn shell(task: &str, script: &str) -> Self {
-        let version: u32 = task.rsplit_once(".v").unwrap().1.parse().unwrap();
-        Self(json!({
-            "taskId": task, "version": version, "owner": "tests", "taskType": "SHELL",
-            "handler": script,
-        }))
-    }
-
-    /// With these keys too.
-    pub(crate) fn with(mut self, more: &Value) -> Self {
-        merge(&mut self.0, more);
-        self
-    }
-
-    pub(crate) fn text(&self) -> String {
-        self.0.to_string()
-    }
-
-    pub(crate) fn id(&self) -> &str {
-        self.0["taskId"].as_str().unwrap()
-    }
-}
-
-/// Puts the keys of `more` into `base`.
-pub(crate) fn merge(base: &mut Value, more: &Value) {
-    for (key, value) in more.as_object().unwrap() {
-        base[key] = value.clone();
-    }
-}
-
 /// A daemon in a directory of its own; ended, with all it started, when dropped.
 #[derive(Debug)]
 pub(crate) struct Sched {
     dir: TempDir,
     config: Value,
     environment: Vec<(String, String)>,
+    prelude: Option<String>,
     daemon: Option<Child>,
 }
 
@@ -108,12 +74,17 @@ impl Sched {
         });
         merge(&mut all, config);
         fs::write(dir.path().join("schedd.yaml"), all.to_string()).unwrap();
-        Self { dir, config: all, environment: Vec::new(), daemon: None }
+        Self { dir, config: all, environment: Vec::new(), prelude: None, daemon: None }
     }
 
     /// The daemon gets this variable at its next start.
     pub(crate) fn variable(&mut self, name: &str, value: &str) {
         self.environment.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// A shell runs this and then becomes the daemon, at its next start.
+    pub(crate) fn prelude(&mut self, script: &str) {
+        self.prelude = Some(script.to_owned());
     }
 
     // --- the directory ---
@@ -154,7 +125,15 @@ impl Sched {
     // --- the daemon ---
 
     pub(crate) fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_schedd"));
+        let program = env!("CARGO_BIN_EXE_schedd");
+        let mut command = match &self.prelude {
+            None => Command::new(program),
+            Some(prelude) => {
+                let mut shell = Command::new("/bin/sh");
+                shell.args(["-c", &format!("{prelude}; exec \"$0\" \"$@\""), program]);
+                shell
+            }
+        };
         command.arg("--config").arg(self.path("schedd.yaml")).stdin(Stdio::null());
         command
     }
@@ -304,7 +283,7 @@ impl Sched {
         self.good(&["reload"]);
         for spec in specs {
             let found = self.get(&format!("/tasks/{}", spec.id()));
-            assert_eq!(found["spec"]["handler"], spec.0["handler"], "{found:#}");
+            assert_eq!(found["spec"]["handler"], spec.handler(), "{found:#}");
         }
     }
 
