@@ -32,12 +32,20 @@ pub const FEED_QUEUE: usize = 4096;
 pub const PAGE_MAX: usize = 1000;
 /// Connections to the door.
 pub const CONNECTIONS_MAX: usize = 512;
+/// Time that systemd is asked for while the store is opened.
+pub const START_WITHIN: Duration = Duration::from_secs(600);
 /// Time in which a signalled stop must be over.
 pub const STOP_WITHIN: Duration = Duration::from_secs(2);
 /// Quiet time after which a changed spec file is read.
 pub const SPEC_SETTLE: Duration = Duration::from_millis(50);
 /// Period of the full rescan, whatever the watcher said.
 pub const RESCAN_EVERY: Duration = Duration::from_secs(30);
+/// How long a taken file that is gone is remembered, should it come back as it was.
+pub const ARRIVAL_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How long a stop that cancels or drains waits for an executor that has not connected yet.
+pub const STOP_HEARS_WITHIN: Duration = Duration::from_secs(5);
+/// Rows after which a commit is made before more events are handled.
+pub const COMMIT_ROWS: usize = 4096;
 /// Heartbeats that an executor may miss.
 pub const HEARTBEATS_MISSED_MAX: u32 = 3;
 /// Times that a lost or preempted attempt is queued again (design, 'Attempts').

@@ -231,7 +231,7 @@ pub(super) fn moved(seq: u64, row: &Instance, from: InstanceState) -> LogRecord 
 pub(super) fn row(id: &str, seq: u64, task: &str, state: InstanceState, attempt: u32) -> Instance {
     let at = "2026-11-30T02:00:00.000Z";
     let cycle = crate::model::cycle::Cycle::parse("2026-11-30").unwrap();
-    serde_json::from_value(json!({
+    let mut stored = json!({
         "instanceId": id, "createdSeq": seq, "taskId": task, "version": 1, "revision": 1,
         "state": state, "reason": null, "attempt": attempt, "maxAttempts": 3, "faults": 0,
         "requeues": 0, "spawnRetries": 0, "cycle": cycle, "scheduledTime": at,
@@ -242,6 +242,7 @@ pub(super) fn row(id: &str, seq: u64, task: &str, state: InstanceState, attempt:
         "givenParams": {}, "runtimeParams": {}, "output": null, "edges": [], "degraded": false,
         "paused": null, "stopping": null, "dedupKey": null, "dependencyDeadline": null,
         "attempts": [],
-    }))
-    .unwrap()
+    });
+    stored["ignoreDeps"] = false.into();
+    serde_json::from_value(stored).unwrap()
 }

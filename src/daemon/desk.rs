@@ -61,12 +61,11 @@ impl Desk {
     }
 
     async fn put(&self, request: Request, caller: Caller) -> Answer {
+        // Nothing is left behind by a client that goes while it waits for room.
+        let Ok(room) = self.events.reserve().await else { return stopping() };
         let reply = ReplyTo(self.ticket.fetch_add(1, Ordering::Relaxed));
         let answer = self.waiting.enter(reply);
-        let event = Event::Request { request, caller, reply };
-        if self.events.send(event).await.is_err() {
-            self.waiting.answer(reply, stopping());
-        }
+        room.send(Event::Request { request, caller, reply });
         let mut answer = answer.await.unwrap_or_else(|_dismissed| stopping());
         if let Ok(Reply::Status(status)) = &mut answer {
             // What only the shell knows.

@@ -18,7 +18,6 @@ use crate::model::command::{Command, Effects, FileWatch};
 use crate::model::event::Event;
 use crate::model::record::LogRecord;
 use crate::model::request::StopMode;
-use crate::model::time::Timestamp;
 use crate::resource::{Committer, StoreError};
 use crate::scheduling::Engine;
 
@@ -47,36 +46,50 @@ impl EventLoop {
         self.carry_out(first).await?;
         let mut batch = Vec::new();
         let mut is_ready = false;
-        let mut next_beat = self.watchdog.map(|_| self.clock.now());
+        let mut last_beat = self.clock.elapsed();
         loop {
-            let wake_at = earliest(self.engine.next_deadline(), next_beat);
+            // The beat does not hang on the wall clock, which may be put back.
+            let beat = self.watchdog.unwrap_or(Duration::MAX);
+            let due = self.alarm.sleep_until(self.engine.next_deadline());
+            let due = tokio::time::timeout(beat, due);
             let open = tokio::select! {
                 taken = self.events.recv_many(&mut batch, limits::BATCH_MAX) => taken > 0,
-                _ = self.alarm.sleep_until(wake_at) => true,
+                _ = due => true,
             };
             if !open {
                 return Ok((StopMode::Handover, self.committer, self.pool));
             }
-            let now = self.clock.now();
-            // Cheap when nothing is due, so that a busy channel cannot starve time.
-            let mut effects = self.engine.handle(now, Event::Tick);
-            let mut has_definitions = false;
-            for event in batch.drain(..) {
-                has_definitions |= matches!(event, Event::Definitions(_));
-                effects.append(self.engine.handle(now, event));
-            }
-            if let Some(mode) = self.carry_out(effects).await? {
+            let has_definitions = batch.iter().any(|event| matches!(event, Event::Definitions(_)));
+            if let Some(mode) = self.turn(&mut batch).await? {
                 return Ok((mode, self.committer, self.pool));
             }
             if has_definitions && !is_ready {
                 is_ready = true;
                 systemd::ready();
             }
-            if next_beat.is_some_and(|at| at <= now) {
+            let now = self.clock.elapsed();
+            if self.watchdog.is_some_and(|period| now.saturating_sub(last_beat) >= period) {
                 systemd::watchdog();
-                next_beat = self.watchdog.map(|period| now.plus(period));
+                last_beat = now;
             }
         }
+    }
+
+    /// Handles a batch of events, in one commit unless there is much to remember.
+    async fn turn(&mut self, batch: &mut Vec<Event>) -> Result<Option<StopMode>, StoreError> {
+        let now = self.clock.now();
+        // Cheap when nothing is due, so that a busy channel cannot starve time.
+        let mut effects = self.engine.handle(now, Event::Tick);
+        for event in batch.drain(..) {
+            if effects.commit.rows.len() >= limits::COMMIT_ROWS {
+                let full = std::mem::take(&mut effects);
+                if let Some(mode) = self.carry_out(full).await? {
+                    return Ok(Some(mode));
+                }
+            }
+            effects.append(self.engine.handle(now, event));
+        }
+        self.carry_out(effects).await
     }
 
     /// Durable first, then act. `Some`: the daemon may go.
@@ -114,12 +127,5 @@ impl EventLoop {
             }
             Command::Exit(_) => {}
         }
-    }
-}
-
-fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (one, other) => one.or(other),
     }
 }

@@ -92,6 +92,8 @@ pub fn run(config: Config, program: PathBuf, audience: Audience) -> Result<(), D
     for warning in &config.warnings {
         ::tracing::warn!("{warning}");
     }
+    // A long journal takes its time to be read.
+    systemd::extend_timeout(limits::START_WITHIN);
     let opened = resource::open(&config.state_dir, config.durability)?;
     let door = Door::bind(&config.socket)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -185,7 +187,8 @@ fn wire(
     );
     let arriving = arrivals::start(watches, clock.clone(), events.clone(), tracker, stop.clone());
     let on_stop = settings.on_stop;
-    tracker.spawn(heed(signals, events.clone(), specs.clone(), on_stop, stop.clone()));
+    let heed = heed(signals, events.clone(), specs.clone(), on_stop, tracker.clone(), stop.clone());
+    tracker.spawn(heed);
     let door_clock = clock.clone();
     tracker.spawn(open(
         door,
@@ -234,6 +237,7 @@ async fn heed(
     events: mpsc::Sender<Event>,
     specs: SpecWatch,
     on_stop: StopMode,
+    tracker: TaskTracker,
     stop: CancellationToken,
 ) {
     while let Some(Some(signal)) = stop.run_until_cancelled(signals.recv()).await {
@@ -244,9 +248,13 @@ async fn heed(
                 systemd::reloading();
                 // Zones may have new rules; they are read again when next asked for.
                 jiff::tz::db().reset();
-                if specs.reload().await.is_ok() {
-                    systemd::ready();
-                }
+                // A directory that hangs must not keep a later TERM from being heard.
+                let specs = specs.clone();
+                tracker.spawn(async move {
+                    if specs.reload().await.is_ok() {
+                        systemd::ready();
+                    }
+                });
                 continue;
             }
         };

@@ -186,6 +186,7 @@ fn instance(of: &AttemptRef, task_id: TaskId) -> Instance {
         runtime_params: serde_json::Map::new(),
         output: None,
         edges: Vec::new(),
+        ignore_deps: false,
         degraded: false,
         paused: None,
         stopping: None,

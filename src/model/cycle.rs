@@ -114,7 +114,7 @@ impl Cycle {
                 format!("{date}{clock}{}", if unit == CycleUnit::Hour { ":00" } else { "" });
             civil.parse::<DateTime>().map_err(|_source| bad())?;
             let offset = time.get(clock.len()..).ok_or_else(bad)?;
-            if !offset.is_empty() && !offset.starts_with(['+', '-']) {
+            if !offset.is_empty() && !is_offset(offset) {
                 return Err(bad());
             }
         }
@@ -166,6 +166,14 @@ impl fmt::Debug for Cycle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.label)
     }
+}
+
+/// Whether a text is an offset such as `+08:00`.
+fn is_offset(text: &str) -> bool {
+    let digits = text.strip_prefix(['+', '-']).and_then(|t| t.split_once(':'));
+    digits.is_some_and(|(hours, minutes)| {
+        [hours, minutes].iter().all(|d| d.len() == 2 && d.bytes().all(|b| b.is_ascii_digit()))
+    })
 }
 
 /// Cuts a minute or hour text, with or without an offset behind it, to a coarser unit.
@@ -242,7 +250,15 @@ mod tests {
 
     #[test]
     fn what_is_no_cycle_is_refused() {
-        for text in ["", "2026-02-30", "2026-11-30T24", "2026-11-30 14", "30.11.2026", "today"] {
+        for text in [
+            "",
+            "2026-02-30",
+            "2026-11-30T24",
+            "2026-11-30 14",
+            "30.11.2026",
+            "today",
+            "2026-11-30T14+xxxxx",
+        ] {
             assert!(Cycle::parse(text).is_err(), "{text}");
         }
     }

@@ -374,6 +374,8 @@ pub struct Instance {
     pub output: Option<Value>,
     /// Upstream edges.
     pub edges: Vec<Edge>,
+    /// Waits for nothing, whatever its definition says (`--ignore-deps`).
+    pub ignore_deps: bool,
     /// Runs although dependencies did not hold.
     pub degraded: bool,
     /// Held by a person.

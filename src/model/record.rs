@@ -283,6 +283,8 @@ pub struct Arrival {
     pub path: String,
     /// Which arrival of it.
     pub identity: FileIdentity,
+    /// Since when it is gone; `None`: it is there.
+    pub gone_at: Option<Timestamp>,
 }
 
 /// A submission that may be repeated without harm.

@@ -79,6 +79,7 @@ pub(super) fn instance(created_seq: u64, of: &TaskId, state: InstanceState) -> I
         runtime_params: JsonMap::new(),
         output: None,
         edges: Vec::new(),
+        ignore_deps: false,
         degraded: false,
         paused: None,
         stopping: None,
@@ -315,6 +316,7 @@ pub(super) fn one_of_each() -> Batch {
             pattern: "/in/*.csv".to_owned(),
             path: "/in/x.csv".to_owned(),
             identity: FileIdentity { device: 1, inode: u64::MAX, size: 3, mtime_ns: i64::MIN },
+            gone_at: Some(at(9)),
         }),
         Row::Submission(Submission { key: "1000 k".to_owned(), at: at(0), instance_id: id(1) }),
     ];

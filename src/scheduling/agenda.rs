@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::state::ArrivalKey;
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::record::Target;
 use crate::model::time::Timestamp;
@@ -24,6 +25,8 @@ pub(super) enum Due {
     DependencyDeadline(InstanceId),
     /// The end of a pause.
     PauseEnds(Target),
+    /// A file that was taken has been gone for long enough to be forgotten.
+    Forget(ArrivalKey),
 }
 
 /// Everything that is due at some time. Derived from the rows.

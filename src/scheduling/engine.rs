@@ -72,7 +72,9 @@ impl Engine {
     /// When [`Event::Tick`] is wanted next; `None`: not before something happens.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        if self.state.opened { self.state.agenda.next() } else { None }
+        let due = if self.state.opened { self.state.agenda.next() } else { None };
+        let hears_until = self.state.stopping.and_then(|stopping| stopping.hears_until);
+        due.into_iter().chain(hears_until).min()
     }
 
     /// What differs between this engine and one loaded from the store: nothing, ever.
@@ -87,7 +89,7 @@ fn route(turn: &mut Turn<'_>, event: Event) {
         Event::Tick => tick::all(turn),
         Event::Definitions(read) => definitions::read(turn, read),
         Event::FilesArrived(arrivals) => arrive::arrived(turn, arrivals),
-        Event::FilesGone(paths) => arrive::gone(turn, &paths),
+        Event::FilesGone(paths) => arrive::gone(turn, paths),
         Event::Request { request, reply, .. } => {
             let answer = answer(turn, request);
             turn.reply(reply, answer);

@@ -2,14 +2,14 @@
 //! bind to them.
 //!
 //! An ended instance stays as a digest while it is the newest of its task and cycle, while a person
-//! may still have it tried again, or while one that is open or may be again is bound to it. All indexes are derived from the rows: loading the rows anew
-//! gives an equal table.
+//! may still have it tried again, or while one that is open or may be again is bound to it. All
+//! indexes are derived from the rows: loading the rows anew gives an equal table.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::model::cycle::Cycle;
+use crate::model::cycle::{Cycle, CycleUnit};
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::{Instance, InstanceState, Reason};
 use crate::model::spec::JsonMap;
@@ -62,8 +62,10 @@ pub(super) struct InstanceTable {
     open_of: BTreeMap<TaskId, BTreeMap<u64, InstanceId>>,
     /// Instances that an edge binds to the key: open ones, and those that may be tried again.
     bound_to: BTreeMap<InstanceId, BTreeSet<InstanceId>>,
-    /// PENDING and BLOCKED instances that have an edge to the task.
-    waiting_on: BTreeMap<TaskId, BTreeSet<InstanceId>>,
+    /// PENDING and BLOCKED instances that have an edge to the task, by date and cycle.
+    waiting_on: BTreeMap<TaskId, BTreeMap<String, BTreeMap<Cycle, BTreeSet<InstanceId>>>>,
+    /// PENDING and BLOCKED instances of a task and cycle, in the order of their creation.
+    waiting_of: BTreeMap<TaskId, BTreeMap<Cycle, BTreeMap<u64, InstanceId>>>,
     /// Key taken by whom, per base id; open and succeeded ones only.
     dedup: BTreeMap<(String, String), InstanceId>,
     /// Instances that lost an edge since the last [`InstanceTable::settle`].
@@ -107,7 +109,32 @@ impl InstanceTable {
 
     /// PENDING and BLOCKED instances with an edge to the task.
     pub(super) fn waiting_on(&self, task: &TaskId) -> Vec<InstanceId> {
-        self.waiting_on.get(task).into_iter().flatten().cloned().collect()
+        let dates = self.waiting_on.get(task).into_iter().flat_map(BTreeMap::values);
+        dates.flat_map(BTreeMap::values).flatten().cloned().collect()
+    }
+
+    /// Those of them whose cycle matches.
+    pub(super) fn waiting_on_in(&self, task: &TaskId, cycle: &Cycle) -> Vec<InstanceId> {
+        let Some(cycles) = self.waiting_on.get(task).and_then(|d| d.get(cycle.date())) else {
+            return Vec::new();
+        };
+        matching(cycles, cycle).flat_map(|(_, ids)| ids).cloned().collect()
+    }
+
+    /// PENDING and BLOCKED instances of a task and cycle, oldest first.
+    pub(super) fn waiting_of(
+        &self,
+        task: &TaskId,
+        cycle: &Cycle,
+    ) -> impl Iterator<Item = &Instance> {
+        let ids = self.waiting_of.get(task).and_then(|cycles| cycles.get(cycle));
+        ids.into_iter().flat_map(BTreeMap::values).filter_map(|id| self.open.get(id))
+    }
+
+    /// Open instances of a task and cycle, oldest first.
+    pub(super) fn open_in(&self, task: &TaskId, cycle: &Cycle) -> impl Iterator<Item = &Instance> {
+        let ids = self.ages(task, cycle).into_iter().flat_map(BTreeMap::values);
+        ids.filter_map(|id| self.open.get(id)).filter(|i| i.is_open())
     }
 
     /// How an instance stands; `None`: unknown here.
@@ -137,9 +164,7 @@ impl InstanceTable {
     /// The newest instance of a task whose cycle matches (design, rule 2).
     pub(super) fn newest_matching(&self, task: &TaskId, cycle: &Cycle) -> Option<InstanceId> {
         let cycles = self.by_cycle.get(task)?.get(cycle.date())?;
-        cycles
-            .iter()
-            .filter(|(candidate, _)| candidate.matches(cycle))
+        matching(cycles, cycle)
             .filter_map(|(_, ages)| ages.last_key_value())
             .max_by_key(|(age, _)| **age)
             .map(|(_, id)| id.clone())
@@ -167,6 +192,7 @@ impl InstanceTable {
             ("open instances by task", self.open_of == other.open_of),
             ("bound edges", self.bound_to == other.bound_to),
             ("waiting edges", self.waiting_on == other.waiting_on),
+            ("waiting instances", self.waiting_of == other.waiting_of),
             ("dedup keys", self.dedup == other.dedup),
             ("loose instances", self.loose == other.loose),
         ];
@@ -189,10 +215,8 @@ impl InstanceTable {
     /// Ends of a turn, or of loading: what has ended becomes a digest, or goes.
     pub(super) fn settle(&mut self, touched: &BTreeSet<InstanceId>) {
         let mut maybe_unneeded = std::mem::take(&mut self.loose);
-        let mut cycles: BTreeSet<(TaskId, Cycle)> = BTreeSet::new();
         for id in touched {
             let Some(instance) = self.open.get(id) else { continue };
-            cycles.insert((instance.task_id.clone(), instance.cycle.clone()));
             if !instance.is_open() {
                 let Some(instance) = self.open.remove(id) else { continue };
                 self.unindex_open(&instance);
@@ -203,11 +227,6 @@ impl InstanceTable {
                 maybe_unneeded.insert(id.clone());
                 self.ended.insert(id.clone(), ended(instance));
             }
-        }
-        // Once per cycle, not once per instance: loading has many of one cycle.
-        for (task, cycle) in &cycles {
-            let ages = self.ages(task, cycle).into_iter();
-            maybe_unneeded.extend(ages.flat_map(BTreeMap::values).cloned());
         }
         for id in maybe_unneeded {
             self.drop_if_unneeded(&id);
@@ -233,7 +252,7 @@ impl InstanceTable {
 
     fn forget_age(&mut self, task: &TaskId, cycle: &Cycle, age: Age) {
         remove(&mut self.by_cycle, task, |dates| {
-            remove(dates, &cycle.date().to_owned(), |cycles| {
+            remove(dates, cycle.date(), |cycles| {
                 remove(cycles, cycle, |ages| {
                     ages.remove(&age);
                     ages.is_empty()
@@ -248,7 +267,14 @@ impl InstanceTable {
         let age = (i.scheduled_time, i.created_seq);
         let dates = self.by_cycle.entry(i.task_id.clone()).or_default();
         let cycles = dates.entry(i.cycle.date().to_owned()).or_default();
-        cycles.entry(i.cycle.clone()).or_default().insert(age, i.instance_id.clone());
+        let ages = cycles.entry(i.cycle.clone()).or_default();
+        if let Some((newest, id)) = ages.last_key_value()
+            && *newest < age
+        {
+            // It is the newest no more.
+            self.loose.insert(id.clone());
+        }
+        ages.insert(age, i.instance_id.clone());
         if let Some(key) = &i.dedup_key {
             let key = (i.task_id.base().to_owned(), key.clone());
             if i.is_open() || i.state == InstanceState::Succeeded {
@@ -261,9 +287,14 @@ impl InstanceTable {
         let open_of = self.open_of.entry(i.task_id.clone()).or_default();
         open_of.insert(i.created_seq, i.instance_id.clone());
         self.bind(i);
-        for edge in &i.edges {
-            if i.is_waiting() {
-                let waiting = self.waiting_on.entry(edge.task_id.clone()).or_default();
+        if i.is_waiting() {
+            let cycles = self.waiting_of.entry(i.task_id.clone()).or_default();
+            let waiting = cycles.entry(i.cycle.clone()).or_default();
+            waiting.insert(i.created_seq, i.instance_id.clone());
+            for edge in &i.edges {
+                let dates = self.waiting_on.entry(edge.task_id.clone()).or_default();
+                let cycles = dates.entry(i.cycle.date().to_owned()).or_default();
+                let waiting = cycles.entry(i.cycle.clone()).or_default();
                 waiting.insert(i.instance_id.clone());
             }
         }
@@ -289,11 +320,24 @@ impl InstanceTable {
                     s.is_empty()
                 });
             }
-            remove(&mut self.waiting_on, &edge.task_id, |s| {
-                s.remove(&i.instance_id);
-                s.is_empty()
+            remove(&mut self.waiting_on, &edge.task_id, |dates| {
+                remove(dates, i.cycle.date(), |cycles| {
+                    remove(cycles, &i.cycle, |ids| {
+                        ids.remove(&i.instance_id);
+                        ids.is_empty()
+                    });
+                    cycles.is_empty()
+                });
+                dates.is_empty()
             });
         }
+        remove(&mut self.waiting_of, &i.task_id, |cycles| {
+            remove(cycles, &i.cycle, |waiting| {
+                waiting.remove(&i.created_seq);
+                waiting.is_empty()
+            });
+            cycles.is_empty()
+        });
     }
 
     fn unindex(&mut self, i: &Instance) {
@@ -302,8 +346,28 @@ impl InstanceTable {
     }
 }
 
+/// The entries of one date whose cycle matches `cycle`. A run matches but itself and its coarser
+/// cuts: these are looked up, so that a burst of runs does not look through each other.
+fn matching<'a, V>(
+    cycles: &'a BTreeMap<Cycle, V>,
+    cycle: &Cycle,
+) -> impl Iterator<Item = (&'a Cycle, &'a V)> + use<'a, V> {
+    let units = [CycleUnit::Run, CycleUnit::Minute, CycleUnit::Hour, CycleUnit::Day];
+    let few = (cycle.unit() == CycleUnit::Run).then(|| units.map(|unit| cycle.cut_to(unit)));
+    let all = few.is_none().then(|| cycle.clone());
+    let found = few.into_iter().flatten().filter_map(|cut| cycles.get_key_value(&cut));
+    let searched = all
+        .into_iter()
+        .flat_map(|cycle| cycles.iter().filter(move |(candidate, _)| candidate.matches(&cycle)));
+    found.chain(searched)
+}
+
 /// Changes the value of a key and takes the key out if the change says that nothing is left.
-fn remove<K: Ord, V>(map: &mut BTreeMap<K, V>, key: &K, change: impl FnOnce(&mut V) -> bool) {
+fn remove<K, Q, V>(map: &mut BTreeMap<K, V>, key: &Q, change: impl FnOnce(&mut V) -> bool)
+where
+    K: Ord + std::borrow::Borrow<Q>,
+    Q: Ord + ?Sized,
+{
     if let Some(value) = map.get_mut(key)
         && change(value)
     {

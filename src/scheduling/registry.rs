@@ -26,11 +26,16 @@ pub(super) struct Registry {
     graph: Graph,
     /// What each file of the directory says now; observed, read anew at every start.
     files: BTreeMap<String, SpecFile>,
+    /// The files that the directory holds, those included that could not be read yet.
+    present: BTreeSet<String>,
     /// Faults of the set as a whole, such as two files with one id.
     set_errors: Vec<SpecError>,
     /// The directory cannot be read.
     unreadable: Option<String>,
 }
+
+/// Definitions by id, each with its file.
+type Wanted = BTreeMap<TaskId, (Arc<TaskSpec>, String)>;
 
 /// What a reading of the directory changes.
 #[derive(Debug, Default)]
@@ -150,16 +155,18 @@ impl Registry {
             return Plan::default();
         }
         let before: BTreeSet<SpecError> = self.errors().into_iter().collect();
-        for path in &read.removed {
-            self.files.remove(path);
+        if let Some(present) = read.present {
+            self.present = present.into_iter().collect();
         }
-        if let Some(present) = &read.present {
-            let present: BTreeSet<&String> = present.iter().collect();
-            self.files.retain(|path, _| present.contains(path));
+        for path in &read.removed {
+            self.present.remove(path);
         }
         for file in read.changed {
+            self.present.insert(file.path.clone());
             self.files.insert(file.path.clone(), file);
         }
+        let present = &self.present;
+        self.files.retain(|path, _| present.contains(path));
         let mut plan = self.plan();
         plan.refused = self.errors().into_iter().filter(|e| !before.contains(e)).collect();
         plan
@@ -188,7 +195,7 @@ impl Registry {
     }
 
     /// Per id the definition that counts: of two files, the one in force; else the first by name.
-    fn wanted(&self, errors: &mut Vec<SpecError>) -> BTreeMap<TaskId, (Arc<TaskSpec>, String)> {
+    fn wanted(&self, errors: &mut Vec<SpecError>) -> Wanted {
         let mut offers: BTreeMap<TaskId, Vec<(Arc<TaskSpec>, String)>> = BTreeMap::new();
         for (path, file) in &self.files {
             if file.errors.is_empty() {
@@ -198,10 +205,13 @@ impl Registry {
                 }
             }
         }
-        // A broken file keeps what it defined last.
+        // A file that is broken, or is there but was being written when it was read, keeps what it
+        // defined last.
         for (id, spec) in &self.in_force {
             let Some(row) = self.rows.get(id) else { continue };
-            if self.files.get(&row.file).is_some_and(|f| !f.errors.is_empty()) {
+            let is_unread = !self.files.contains_key(&row.file);
+            let is_broken = self.files.get(&row.file).is_some_and(|f| !f.errors.is_empty());
+            if is_broken || (is_unread && self.present.contains(&row.file)) {
                 offers.entry(id.clone()).or_default().push((Arc::clone(spec), row.file.clone()));
             }
         }
@@ -225,63 +235,73 @@ impl Registry {
     }
 
     /// Puts back, or leaves out, what would close a cycle or make a RUN task ambiguous.
-    fn drop_unsound(
-        &self,
-        wanted: &mut BTreeMap<TaskId, (Arc<TaskSpec>, String)>,
-        errors: &mut Vec<SpecError>,
-    ) {
-        // Each round puts back at least one changed definition, and the set in force is sound.
-        for _ in 0..=wanted.len() {
+    ///
+    /// The set in force is sound, so whatever is wrong comes from a definition that changed: only
+    /// such ones are put back, one fault after the other, and a good one is never touched.
+    fn drop_unsound(&self, wanted: &mut Wanted, errors: &mut Vec<SpecError>) {
+        loop {
             let specs: BTreeMap<TaskId, Arc<TaskSpec>> =
                 wanted.iter().map(|(id, (spec, _))| (id.clone(), Arc::clone(spec))).collect();
-            let rings = graph::cycles(&specs);
-            let mut faults: Vec<(Vec<TaskId>, String)> = rings
-                .into_iter()
-                .map(|ring| {
-                    let path: Vec<&str> = ring.iter().map(TaskId::as_str).collect();
-                    let text =
-                        format!("closes the cycle {}; the graph must have none", path.join(" -> "));
-                    (ring, text)
-                })
-                .collect();
-            if faults.is_empty() {
-                faults.extend(Graph::new(&specs).ambiguous().iter().map(|(id, (a, b))| {
-                    let text = format!("task {id} has the unit RUN but both {a} and {b} start runs; give it cycle: {{unit: DAY}}");
-                    (vec![id.clone(), a.clone(), b.clone()], text)
-                }));
-            }
-            if faults.is_empty() {
+            let Some(Fault { suspects, text, all }) = fault(&specs) else { return };
+            let changed = suspects.into_iter().filter(|id| self.has_changed(wanted, id));
+            let culprits: BTreeSet<TaskId> =
+                changed.take(if all { usize::MAX } else { 1 }).collect();
+            if culprits.is_empty() {
                 return;
             }
-            for (ids, text) in faults {
-                self.put_back(wanted, &ids, &text, errors);
+            for id in culprits {
+                let Some((_, file)) = wanted.remove(&id) else { continue };
+                errors.push(set_error(&file, "dependsOn", text.clone()));
+                if let Some(old) = self.in_force.get(&id) {
+                    wanted.insert(id, (Arc::clone(old), file));
+                }
             }
         }
     }
 
-    fn put_back(
-        &self,
-        wanted: &mut BTreeMap<TaskId, (Arc<TaskSpec>, String)>,
-        ids: &[TaskId],
-        text: &str,
-        errors: &mut Vec<SpecError>,
-    ) {
-        let ids: BTreeSet<&TaskId> = ids.iter().collect();
-        let changed: Vec<&TaskId> = ids
-            .iter()
-            .copied()
-            .filter(|id| wanted.get(id).map(|(s, _)| s) != self.in_force.get(id))
-            .collect();
-        // If nothing in it changed, something outside did: then all of it is left out.
-        let culprits = if changed.is_empty() { ids.into_iter().collect() } else { changed };
-        for id in culprits {
-            let Some((spec, file)) = wanted.remove(id) else { continue };
-            errors.push(set_error(&file, "dependsOn", text.to_owned()));
-            if let Some(old) = self.in_force.get(id).filter(|old| **old != spec) {
-                wanted.insert(id.clone(), (Arc::clone(old), file));
+    fn has_changed(&self, wanted: &Wanted, id: &TaskId) -> bool {
+        wanted.get(id).map(|(spec, _)| spec) != self.in_force.get(id)
+    }
+}
+
+/// What is wrong with a set.
+struct Fault {
+    /// Definitions that can be to blame, the likeliest first.
+    suspects: Vec<TaskId>,
+    text: String,
+    /// All of them that changed are to blame, not only the first.
+    all: bool,
+}
+
+/// The first fault of a set.
+fn fault(specs: &BTreeMap<TaskId, Arc<TaskSpec>>) -> Option<Fault> {
+    if let Some(ring) = graph::cycles(specs).into_iter().next() {
+        let path: Vec<&str> = ring.iter().map(TaskId::as_str).collect();
+        let text = format!("closes the cycle {}; the graph must have none", path.join(" -> "));
+        return Some(Fault { suspects: ring, text, all: true });
+    }
+    let graph = Graph::new(specs);
+    let (id, (a, b)) = graph.ambiguous().iter().min_by_key(|(id, _)| graph.position(id))?;
+    let text = format!(
+        "task {id} has the unit RUN but both {a} and {b} start runs; give it cycle: {{unit: DAY}}"
+    );
+    Some(Fault { suspects: above(specs, id), text, all: false })
+}
+
+/// A task and all that it depends on, near ones first.
+fn above(specs: &BTreeMap<TaskId, Arc<TaskSpec>>, id: &TaskId) -> Vec<TaskId> {
+    let mut found = vec![id.clone()];
+    let mut at = 0;
+    while let Some(id) = found.get(at) {
+        let edges = specs.get(id).into_iter().flat_map(|spec| &spec.depends_on);
+        for upstream in edges.map(|d| &d.task_id) {
+            if !found.contains(upstream) {
+                found.push(upstream.clone());
             }
         }
+        at += 1;
     }
+    found
 }
 
 fn set_error(file: &str, path: &str, message: String) -> SpecError {

@@ -1,6 +1,6 @@
 //! The scheduler (调度决策器): which instance starts next, and where. It has no state of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::roster;
 use super::state::State;
@@ -31,17 +31,21 @@ pub(super) fn assign(state: &State) -> Option<Assignment> {
         .filter(|queue| queue_is_open(state, queue))
         .map(|queue| (queue.clone(), weight(state, queue)))
         .collect();
+    let mut tried = BTreeSet::new();
     for queue in state.round_robin.order(&competitors) {
         let placed = state.queue.heads(&queue).find_map(|head| {
             let instance = state.instances.get(&head.instance)?;
             let spec = state.spec_of(instance)?;
-            let free = is_free(state, instance, &spec).is_none();
+            let free = held_back_by(state, instance, &spec).is_none();
             let executor = if free { place(state, &spec) } else { None };
             executor.map(|executor| (head.instance.clone(), executor))
         });
         if let Some((instance, executor)) = placed {
+            // A queue in which nothing can be placed gains no credit for later.
+            let competitors = competitors.into_iter().filter(|(q, _)| !tried.contains(q)).collect();
             return Some(Assignment { instance, executor, queue, competitors });
         }
+        tried.insert(queue);
     }
     None
 }
@@ -64,7 +68,7 @@ pub(super) fn held_by(state: &State, instance: &Instance, spec: &TaskSpec) -> Op
     if !fits {
         return Some(Reason::NoExecutor);
     }
-    if is_free(state, instance, spec).is_some() || quota_is_full(state, &instance.queue) {
+    if held_back_by(state, instance, spec).is_some() || quota_is_full(state, &instance.queue) {
         return Some(Reason::Quota);
     }
     place(state, spec).is_none().then_some(Reason::NoSlot)
@@ -79,7 +83,7 @@ fn place(state: &State, spec: &TaskSpec) -> Option<ExecutorId> {
 }
 
 /// What of the task or its owner holds an instance back.
-fn is_free(state: &State, instance: &Instance, spec: &TaskSpec) -> Option<Reason> {
+fn held_back_by(state: &State, instance: &Instance, spec: &TaskSpec) -> Option<Reason> {
     if state.registry.row(&instance.task_id).is_some_and(|r| r.paused.is_some()) {
         return Some(Reason::Paused);
     }

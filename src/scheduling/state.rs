@@ -15,16 +15,23 @@ use super::instances::InstanceTable;
 use super::queue::{DispatchQueue, RoundRobin};
 use super::registry::Registry;
 use super::roster::{Roster, Usage};
+use crate::limits;
 use crate::model::command::FileWatch;
-use crate::model::event::FileIdentity;
 use crate::model::every;
 use crate::model::id::{InstanceId, LogSeq, TaskId};
 use crate::model::instance::{Instance, InstanceState, Pause};
-use crate::model::record::{Hold, Row, Submission, Target};
+use crate::model::record::{Arrival, Hold, Row, Submission, Target};
 use crate::model::request::StopMode;
 use crate::model::settings::Settings;
 use crate::model::spec::{TaskSpec, Trigger, TriggerKind};
 use crate::model::time::Timestamp;
+
+/// Task, pattern and path: what an arrival is known by.
+pub(super) type ArrivalKey = (TaskId, String, String);
+
+pub(super) fn arrival_key(arrival: &Arrival) -> ArrivalKey {
+    (arrival.task_id.clone(), arrival.pattern.clone(), arrival.path.clone())
+}
 
 /// What the process is: part of answers, never of decisions (but for the boot).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +44,14 @@ pub struct Process {
     pub boot_id: Arc<str>,
     /// When the daemon started.
     pub started_at: Timestamp,
+}
+
+/// The daemon is on its way down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stopping {
+    pub(super) mode: StopMode,
+    /// Until when executors that have not connected may hold it; `None`: no longer.
+    pub(super) hears_until: Option<Timestamp>,
 }
 
 /// The core's whole state.
@@ -53,14 +68,14 @@ pub(super) struct State {
     pub(super) agenda: Agenda,
     pub(super) next_fires: BTreeMap<(TaskId, String), Timestamp>,
     pub(super) cursors: BTreeMap<(TaskId, String), Timestamp>,
-    pub(super) arrivals: BTreeMap<(TaskId, String, String), FileIdentity>,
+    pub(super) arrivals: BTreeMap<ArrivalKey, Arrival>,
     pub(super) submissions: BTreeMap<String, Submission>,
     pub(super) holds: BTreeMap<Target, Pause>,
     /// The last log entry.
     pub(super) tip: LogSeq,
     /// The directory has been read once since the start; before that nothing fires.
     pub(super) opened: bool,
-    pub(super) stopping: Option<StopMode>,
+    pub(super) stopping: Option<Stopping>,
     pub(super) watched: Vec<FileWatch>,
 }
 
@@ -100,9 +115,7 @@ impl State {
                 Row::Cursor(c) => {
                     self.cursors.insert((c.task_id, c.trigger), c.handled_to);
                 }
-                Row::Arrival(a) => {
-                    self.arrivals.insert((a.task_id, a.pattern, a.path), a.identity);
-                }
+                Row::Arrival(arrival) => self.index_arrival(arrival),
                 Row::Submission(s) => {
                     self.submissions.insert(s.key.clone(), s);
                 }
@@ -176,6 +189,22 @@ impl State {
                 self.agenda.add(at, Due::Fire { task: key.0.clone(), trigger: key.1.clone() });
                 self.next_fires.insert(key, at);
             }
+        }
+    }
+
+    /// Puts in a file that was taken, new or changed.
+    pub(super) fn index_arrival(&mut self, arrival: Arrival) {
+        let key = arrival_key(&arrival);
+        self.unindex_arrival(&key);
+        if let Some(gone_at) = arrival.gone_at {
+            self.agenda.add(gone_at.plus(limits::ARRIVAL_KEPT), Due::Forget(key.clone()));
+        }
+        self.arrivals.insert(key, arrival);
+    }
+
+    pub(super) fn unindex_arrival(&mut self, key: &ArrivalKey) {
+        if let Some(gone_at) = self.arrivals.remove(key).and_then(|old| old.gone_at) {
+            self.agenda.remove(gone_at.plus(limits::ARRIVAL_KEPT), Due::Forget(key.clone()));
         }
     }
 

@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::state::State;
+use super::state::{ArrivalKey, State};
 use crate::model::command::{Command, Effects};
 use crate::model::id::{InstanceId, LogSeq, ReplyTo};
 use crate::model::instance::{Instance, InstanceState, Pause, Reason};
 use crate::model::record::{
-    Cursor, Fire, FireOutcome, Hold, LogRecord, Record, Row, RowKey, Target, TaskRow,
+    Arrival, Cursor, Fire, FireOutcome, Hold, LogRecord, Record, Row, RowKey, Target, TaskRow,
 };
 use crate::model::request::Answer;
 use crate::model::time::Timestamp;
@@ -266,6 +266,18 @@ impl<'a> Turn<'a> {
             Some(pause) => self.put_row(Row::Hold(Hold { target, pause })),
             None => self.drop_row(RowKey::Hold { target }),
         }
+    }
+
+    /// Notes a file that was taken, or that it is gone or back.
+    pub(super) fn put_arrival(&mut self, arrival: Arrival) {
+        self.put_row(Row::Arrival(arrival.clone()));
+        self.state.index_arrival(arrival);
+    }
+
+    pub(super) fn drop_arrival(&mut self, key: &ArrivalKey) {
+        self.state.unindex_arrival(key);
+        let (task_id, pattern, path) = key.clone();
+        self.drop_row(RowKey::Arrival { task_id, pattern, path });
     }
 
     pub(super) fn put_row(&mut self, row: Row) {

@@ -5,8 +5,8 @@ use super::super::instances::Standing;
 use super::super::turn::Turn;
 use super::wave;
 use crate::model::id::InstanceId;
-use crate::model::instance::{Edge, Instance, InstanceState, Reason};
-use crate::model::record::FireOutcome;
+use crate::model::instance::{Cause, Edge, Instance, InstanceState, Reason};
+use crate::model::record::{Fire, FireOutcome};
 use crate::model::spec::{OnDependencyTimeout, Strength};
 
 /// What the edges of an instance say together.
@@ -111,11 +111,32 @@ fn ready(turn: &mut Turn<'_>, id: &InstanceId, degraded: bool) {
     });
 }
 
+/// A READY instance's definition changed before it was started: its parameters are completed once
+/// more by the new one.
+pub(super) fn again(turn: &mut Turn<'_>, id: &InstanceId) {
+    let ready = turn.state.instances.get(id).filter(|i| i.state == InstanceState::Ready);
+    let Some(i) = ready.cloned() else { return };
+    let Some(spec) = turn.state.spec_of(&i) else { return };
+    match fill::complete(turn.state, &spec, &i) {
+        Ok(params) => turn.update(id, "parameters", |i| i.runtime_params = params),
+        Err(problem) => reject(turn, &i, problem),
+    }
+}
+
 /// Its parameters are not complete or not right now that its edges hold: it never starts.
 fn reject(turn: &mut Turn<'_>, i: &Instance, problem: String) {
-    let fired = (&i.task_id, i.trigger.kind(), i.scheduled_time);
-    let reason = Some(problem.clone());
-    turn.fire_one(fired, FireOutcome::RejectedParams, reason, Some(i.instance_id.clone()));
+    // A nominal fire has its row already, which counts it; what a wave or a person made has none.
+    let counts = matches!(i.trigger, Cause::Wave { .. } | Cause::Submit { .. });
+    turn.fire(Fire {
+        task_id: i.task_id.clone(),
+        trigger: i.trigger.kind().to_owned(),
+        from: i.scheduled_time,
+        to: i.scheduled_time,
+        count: u64::from(counts),
+        outcome: FireOutcome::RejectedParams,
+        reason: Some(problem.clone()),
+        instance_id: Some(i.instance_id.clone()),
+    });
     let reason = Some(Reason::RejectedParams);
     turn.transition(&i.instance_id, InstanceState::Cancelled, reason, |i| {
         i.message = Some(problem);
@@ -125,7 +146,7 @@ fn reject(turn: &mut Turn<'_>, i: &Instance, problem: String) {
 /// Waiting for dependencies has taken too long (requirement C5).
 pub(in super::super) fn deadline(turn: &mut Turn<'_>, id: &InstanceId) {
     let Some(i) = turn.state.instances.get(id) else { return };
-    if !i.is_waiting() {
+    if !i.is_waiting() || i.not_before.is_some_and(|at| at > turn.now) {
         return;
     }
     let Some(spec) = turn.state.spec_of(i) else { return };

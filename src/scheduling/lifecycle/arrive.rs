@@ -1,13 +1,15 @@
 //! Files that arrived, each once (requirement E3).
 
+use std::collections::BTreeSet;
+
 use super::super::graph::Source;
+use super::super::state::ArrivalKey;
 use super::super::turn::Turn;
 use super::fire::{self, Happening};
 use crate::model::event::FileArrival;
 use crate::model::instance::Cause;
-use crate::model::record::{Arrival, FireOutcome, Row, RowKey};
+use crate::model::record::Arrival;
 use crate::model::spec::TriggerKind;
-use crate::model::view::TaskStatus;
 
 /// One instance per listening task, unless this arrival was taken before.
 pub(in super::super) fn arrived(turn: &mut Turn<'_>, arrivals: Vec<FileArrival>) {
@@ -21,58 +23,64 @@ pub(in super::super) fn arrived(turn: &mut Turn<'_>, arrivals: Vec<FileArrival>)
 
 fn take(turn: &mut Turn<'_>, task: &crate::model::id::TaskId, arrival: &FileArrival) {
     let key = (task.clone(), arrival.pattern.clone(), arrival.path.clone());
-    if turn.state.arrivals.get(&key) == Some(&arrival.identity) {
+    if let Some(taken) = turn.state.arrivals.get(&key)
+        && taken.identity == arrival.identity
+    {
+        if taken.gone_at.is_some() {
+            let back = Arrival { gone_at: None, ..taken.clone() };
+            turn.put_arrival(back);
+        }
         return;
     }
     let Some(spec) = turn.state.registry.spec(task).cloned() else { return };
     let matches = |t: &&crate::model::spec::Trigger| matches!(&t.when, TriggerKind::File(f) if f.pattern == arrival.pattern);
     let Some(trigger) = spec.triggers.iter().find(matches) else { return };
     let at = turn.now;
-    match turn.state.registry.status(&spec) {
-        // A paused task's files make instances that wait (design, 'Pause').
-        TaskStatus::Active | TaskStatus::Paused => {
-            let id = arrival.identity;
-            let identity = format!(
-                "{}\0{}\0{}\0{}\0{}",
-                arrival.path, id.device, id.inode, id.size, id.mtime_ns
-            );
-            let what = Happening {
-                trigger,
-                cause: Cause::File { path: arrival.path.clone() },
-                at,
-                identity: &identity,
-                file: Some(&arrival.path),
-                event: None,
-            };
-            fire::make(turn, &spec, what);
-        }
-        TaskStatus::Disabled => {
-            let reason = Some(arrival.path.clone());
-            let key = trigger.key();
-            turn.fire_one((task, &key, at), FireOutcome::Disabled, reason, None);
-        }
-        TaskStatus::Unresolved => {
-            let reason = Some(arrival.path.clone());
-            let key = trigger.key();
-            turn.fire_one((task, &key, at), FireOutcome::Unresolved, reason, None);
-        }
+    if let Some((outcome, reason)) = fire::never(turn, &spec) {
+        let reason =
+            reason.map_or_else(|| arrival.path.clone(), |r| format!("{}: {r}", arrival.path));
+        turn.fire_one((task, &trigger.key(), at), outcome, Some(reason), None);
+    } else {
+        let id = arrival.identity;
+        let identity =
+            format!("{}\0{}\0{}\0{}\0{}", arrival.path, id.device, id.inode, id.size, id.mtime_ns);
+        let what = Happening {
+            trigger,
+            cause: Cause::File { path: arrival.path.clone() },
+            at,
+            identity: &identity,
+            file: Some(&arrival.path),
+            event: None,
+        };
+        fire::make(turn, &spec, what);
     }
-    turn.state.arrivals.insert(key, arrival.identity);
-    turn.put_row(Row::Arrival(Arrival {
+    turn.put_arrival(Arrival {
         task_id: task.clone(),
         pattern: arrival.pattern.clone(),
         path: arrival.path.clone(),
         identity: arrival.identity,
-    }));
+        gone_at: None,
+    });
 }
 
-/// Files that are gone: the same name is a new arrival from now on.
-pub(in super::super) fn gone(turn: &mut Turn<'_>, paths: &[String]) {
-    let keys: Vec<_> =
+/// Files that are gone. Their identities are kept for a while: a directory that is moved away and
+/// back, or a share that is unmounted and mounted again, brings no new arrival. A new file of the
+/// same name has another identity anyway.
+pub(in super::super) fn gone(turn: &mut Turn<'_>, paths: Vec<String>) {
+    let paths: BTreeSet<String> = paths.into_iter().collect();
+    let keys: Vec<ArrivalKey> =
         turn.state.arrivals.keys().filter(|(_, _, path)| paths.contains(path)).cloned().collect();
     for key in keys {
-        turn.state.arrivals.remove(&key);
-        let (task_id, pattern, path) = key;
-        turn.drop_row(RowKey::Arrival { task_id, pattern, path });
+        if let Some(mut arrival) = turn.state.arrivals.get(&key).cloned()
+            && arrival.gone_at.is_none()
+        {
+            arrival.gone_at = Some(turn.now);
+            turn.put_arrival(arrival);
+        }
     }
+}
+
+/// A file has been gone for so long that it is forgotten.
+pub(in super::super) fn forget(turn: &mut Turn<'_>, key: &ArrivalKey) {
+    turn.drop_arrival(key);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::instances::Standing;
 use super::super::turn::Turn;
-use super::{misfire, wave};
+use super::{admit, misfire, wave};
 use crate::model::command::{Command, FileWatch};
 use crate::model::event::Definitions;
 use crate::model::id::{InstanceId, TaskId};
@@ -118,8 +118,11 @@ fn triggers(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) 
     for key in gone {
         turn.drop_cursor(&key);
     }
+    // The same times in another zone are other times: they count from now, so that an edited zone
+    // starts nothing.
+    let is_moved = before.zip(spec.as_ref()).is_some_and(|(b, s)| b.timezone != s.timezone);
     for key in timed {
-        if !turn.state.cursors.contains_key(&(task.clone(), key.clone())) {
+        if is_moved || !turn.state.cursors.contains_key(&(task.clone(), key.clone())) {
             let handled_to = turn.now;
             turn.put_cursor(Cursor { task_id: task.clone(), trigger: key, handled_to });
         }
@@ -156,20 +159,21 @@ fn follow(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) {
                 None => edge.instance_id = edge.instance_id.take().filter(is_open),
             }
         }
-        let ignores = i.edges.is_empty() && before.is_some_and(|b| !b.depends_on.is_empty());
-        let waiting = i.is_waiting();
+        let takes_edges = i.is_waiting() && !i.ignore_deps;
+        let own_priority = turn.state.registry.row(task).is_some_and(|r| r.priority.is_some());
         turn.update(&id, "revision", |i| {
             i.revision = revision;
             i.queue = spec.queue.clone();
             i.max_attempts = spec.retry.max_attempts;
             i.static_params = Arc::new(spec.static_params.clone());
-            if before.is_some_and(|b| b.priority == i.priority) {
+            if !own_priority && before.is_some_and(|b| b.priority == i.priority) {
                 i.priority = spec.priority;
             }
-            if waiting && !ignores {
+            if takes_edges {
                 i.edges = fresh;
             }
         });
+        admit::again(turn, &id);
         turn.admit_later(id);
     }
 }

@@ -5,10 +5,9 @@ use super::super::turn::Turn;
 use super::fire::{self, Happening};
 use crate::model::id::InstanceId;
 use crate::model::instance::Cause;
-use crate::model::record::{FireOutcome, Record};
+use crate::model::record::Record;
 use crate::model::request::{Answer, EmitRejection, EmitReply, Reply};
 use crate::model::spec::{JsonMap, TriggerKind};
-use crate::model::view::TaskStatus;
 
 /// `schedctl emit`: one instance per listening task.
 pub(in super::super) fn request(turn: &mut Turn<'_>, name: &str, params: &JsonMap) -> Answer {
@@ -20,16 +19,10 @@ pub(in super::super) fn request(turn: &mut Turn<'_>, name: &str, params: &JsonMa
         let listens = |t: &&crate::model::spec::Trigger| matches!(&t.when, TriggerKind::Event(n) if n == name);
         let Some(trigger) = spec.triggers.iter().find(listens) else { continue };
         let at = turn.now;
-        let not_made = match turn.state.registry.status(&spec) {
-            // A paused task's events make instances that wait (design, 'Pause').
-            TaskStatus::Active | TaskStatus::Paused => None,
-            TaskStatus::Disabled => Some((FireOutcome::Disabled, "is disabled")),
-            TaskStatus::Unresolved => Some((FireOutcome::Unresolved, "has an unknown upstream")),
-        };
-        if let Some((outcome, detail)) = not_made {
-            let key = trigger.key();
-            turn.fire_one((&task, &key, at), outcome, None, None);
-            reply.rejected.push(EmitRejection { task_id: task, detail: detail.to_owned() });
+        if let Some((outcome, reason)) = fire::never(turn, &spec) {
+            let detail = reason.clone().unwrap_or_else(|| "is disabled".to_owned());
+            turn.fire_one((&task, &trigger.key(), at), outcome, reason, None);
+            reply.rejected.push(EmitRejection { task_id: task, detail });
             continue;
         }
         let what = Happening {
@@ -66,32 +59,24 @@ pub(in super::super) fn ended(turn: &mut Turn<'_>, id: &InstanceId) {
         };
         let Some(trigger) = spec.triggers.iter().find(listens) else { continue };
         let at = turn.now;
-        match turn.state.registry.status(&spec) {
-            TaskStatus::Active | TaskStatus::Paused => {
-                // A retried instance may end again: the attempt tells its ends apart.
-                let identity = format!("{id}\0{}\0{}", i.state, i.attempt);
-                let what = Happening {
-                    trigger,
-                    cause: Cause::Task {
-                        task_id: i.task_id.clone(),
-                        instance_id: id.clone(),
-                        state: i.state,
-                    },
-                    at,
-                    identity: &identity,
-                    file: None,
-                    event: None,
-                };
-                fire::make(turn, &spec, what);
-            }
-            TaskStatus::Disabled => {
-                let key = trigger.key();
-                turn.fire_one((&task, &key, at), FireOutcome::Disabled, None, None);
-            }
-            TaskStatus::Unresolved => {
-                let key = trigger.key();
-                turn.fire_one((&task, &key, at), FireOutcome::Unresolved, None, None);
-            }
+        if let Some((outcome, reason)) = fire::never(turn, &spec) {
+            turn.fire_one((&task, &trigger.key(), at), outcome, reason, None);
+            continue;
         }
+        // A retried instance may end again: the attempt tells its ends apart.
+        let identity = format!("{id}\0{}\0{}", i.state, i.attempt);
+        let what = Happening {
+            trigger,
+            cause: Cause::Task {
+                task_id: i.task_id.clone(),
+                instance_id: id.clone(),
+                state: i.state,
+            },
+            at,
+            identity: &identity,
+            file: None,
+            event: None,
+        };
+        fire::make(turn, &spec, what);
     }
 }

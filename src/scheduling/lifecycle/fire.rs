@@ -12,7 +12,7 @@ use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::{Cause, Instance, InstanceState, Stopping};
 use crate::model::params;
 use crate::model::record::{Cursor, FireOutcome};
-use crate::model::spec::{JsonMap, Overlap, TaskSpec, Trigger, TriggerKind};
+use crate::model::spec::{FirePolicy, JsonMap, Overlap, TaskSpec, Trigger, TriggerKind};
 use crate::model::time::Timestamp;
 use crate::model::view::TaskStatus;
 
@@ -38,40 +38,63 @@ pub(super) fn advance(
     turn.state.schedule(task);
 }
 
+/// What a time trigger's instances are caused by, and its policy; `None` for other triggers.
+pub(super) fn timed(trigger: &Trigger) -> Option<(Cause, FirePolicy)> {
+    match &trigger.when {
+        TriggerKind::Cron(t) => Some((Cause::Cron { expr: t.expr.as_str().to_owned() }, t.policy)),
+        TriggerKind::Every(t) => {
+            let period_ms = u64::try_from(t.period.as_millis()).unwrap_or(u64::MAX);
+            Some((Cause::Every { period_ms }, t.policy))
+        }
+        TriggerKind::Boot | TriggerKind::File(_) | TriggerKind::Event(_) | TriggerKind::Task(_) => {
+            None
+        }
+    }
+}
+
 /// Gives one nominal fire its outcome.
 pub(super) fn one(turn: &mut Turn<'_>, spec: &Arc<TaskSpec>, trigger: &Trigger, at: Timestamp) {
+    let Some((_, policy)) = timed(trigger) else { return };
     let key = trigger.key();
     let fired = (&spec.task_id, key.as_str(), at);
     if let Some((outcome, reason)) = not_now(turn, spec) {
         return turn.fire_one(fired, outcome, reason, None);
     }
-    let busy = busy(turn, &spec.task_id);
-    match overlap(trigger) {
-        Overlap::Skip if !busy.is_empty() => {
-            let reason = format!("instance {} is not done", busy[0]);
-            return turn.fire_one(fired, FireOutcome::SkippedOverlap, Some(reason), None);
-        }
-        Overlap::Replace => {
-            for id in &busy {
-                cancel::one(turn, id, Stopping::Replace);
+    let earlier = match policy.overlap {
+        Overlap::Skip => {
+            let first = busy(turn, &spec.task_id).next();
+            if let Some(id) = first {
+                let reason = format!("instance {id} is not done");
+                return turn.fire_one(fired, FireOutcome::SkippedOverlap, Some(reason), None);
             }
+            Vec::new()
         }
-        Overlap::Skip | Overlap::Queue | Overlap::Allow => {}
-    }
-    let cause = match &trigger.when {
-        TriggerKind::Cron(t) => Cause::Cron { expr: t.expr.as_str().to_owned() },
-        TriggerKind::Every(t) => {
-            Cause::Every { period_ms: u64::try_from(t.period.as_millis()).unwrap_or(u64::MAX) }
-        }
-        TriggerKind::Boot | TriggerKind::File(_) | TriggerKind::Event(_) | TriggerKind::Task(_) => {
-            Cause::Boot
-        }
+        Overlap::Replace => busy(turn, &spec.task_id).collect(),
+        Overlap::Queue | Overlap::Allow => Vec::new(),
     };
+    if regardless(turn, spec, trigger, at) {
+        // Only now: a fire whose parameters are refused replaces nothing.
+        for id in &earlier {
+            cancel::one(turn, id, Stopping::Replace);
+        }
+    }
+}
+
+/// Makes the instance of a nominal fire whatever is at it already; says whether one was made.
+pub(super) fn regardless(
+    turn: &mut Turn<'_>,
+    spec: &Arc<TaskSpec>,
+    trigger: &Trigger,
+    at: Timestamp,
+) -> bool {
+    let Some((cause, _)) = timed(trigger) else { return false };
+    let key = trigger.key();
     let happening = Happening { trigger, cause, at, identity: &key, file: None, event: None };
-    make(turn, spec, happening);
+    let made = make(turn, spec, happening);
     // What this fire made READY starts before the next fire looks at what is running.
     super::admit::all(turn);
     dispatch::all(turn);
+    matches!(made, Some(Ok(_)))
 }
 
 /// Something a trigger listens to.
@@ -96,16 +119,9 @@ pub(super) fn make(
     let key = what.trigger.key();
     let fired = (&spec.task_id, key.as_str(), what.at);
     let id = wave::id_of(what.at, &spec.task_id, what.identity);
-    let timezone = match &what.trigger.when {
-        TriggerKind::Cron(t) => t.timezone.as_deref().or(spec.timezone.as_deref()),
-        TriggerKind::Every(_)
-        | TriggerKind::Boot
-        | TriggerKind::File(_)
-        | TriggerKind::Event(_)
-        | TriggerKind::Task(_) => spec.timezone.as_deref(),
-    };
     let rule = turn.state.registry.rule(&spec.task_id);
-    let cycle = Cycle::of(what.at, &turn.state.zone(timezone), rule, &id);
+    let zone = turn.state.zone(spec.timezone.as_deref());
+    let cycle = Cycle::of(what.at, &zone, rule, &id);
     let facts = Facts {
         spec,
         instance_id: &id,
@@ -182,12 +198,18 @@ pub(super) fn problems(errors: &[params::ParamError]) -> String {
 
 /// Why a task takes no fire of a time trigger now.
 pub(super) fn not_now(turn: &Turn<'_>, spec: &TaskSpec) -> Option<(FireOutcome, Option<String>)> {
+    if turn.state.registry.status(spec) == TaskStatus::Paused {
+        let pause = turn.state.registry.row(&spec.task_id).and_then(|r| r.paused.clone());
+        return Some((FireOutcome::Paused, pause.and_then(|p| p.reason)));
+    }
+    never(turn, spec)
+}
+
+/// Why a task takes nothing from outside now either. A paused one's files, events and upstream
+/// ends make instances that wait (design, 'Pause').
+pub(super) fn never(turn: &Turn<'_>, spec: &TaskSpec) -> Option<(FireOutcome, Option<String>)> {
     match turn.state.registry.status(spec) {
-        TaskStatus::Active => None,
-        TaskStatus::Paused => {
-            let pause = turn.state.registry.row(&spec.task_id).and_then(|r| r.paused.clone());
-            Some((FireOutcome::Paused, pause.and_then(|p| p.reason)))
-        }
+        TaskStatus::Active | TaskStatus::Paused => None,
         TaskStatus::Disabled => Some((FireOutcome::Disabled, None)),
         TaskStatus::Unresolved => {
             let unknown = turn.state.registry.unresolved(spec);
@@ -197,21 +219,11 @@ pub(super) fn not_now(turn: &Turn<'_>, spec: &TaskSpec) -> Option<(FireOutcome, 
     }
 }
 
-fn overlap(trigger: &Trigger) -> Overlap {
-    match &trigger.when {
-        TriggerKind::Cron(t) => t.policy.overlap,
-        TriggerKind::Every(t) => t.policy.overlap,
-        TriggerKind::Boot | TriggerKind::File(_) | TriggerKind::Event(_) | TriggerKind::Task(_) => {
-            Overlap::Allow
-        }
-    }
-}
-
 /// Instances of the task that are READY, RUNNING or wait for a retry.
-fn busy(turn: &Turn<'_>, task: &TaskId) -> Vec<InstanceId> {
+fn busy(turn: &Turn<'_>, task: &TaskId) -> impl Iterator<Item = InstanceId> {
     let at_it = |i: &&Instance| {
         matches!(i.state, InstanceState::Ready | InstanceState::Running)
             || i.next_retry_at.is_some()
     };
-    turn.state.instances.open_of(task).filter(at_it).map(|i| i.instance_id.clone()).collect()
+    turn.state.instances.open_of(task).filter(at_it).map(|i| i.instance_id.clone())
 }

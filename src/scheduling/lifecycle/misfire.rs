@@ -42,12 +42,14 @@ pub(in super::super) fn all(turn: &mut Turn<'_>) {
     for (_, task) in tasks {
         let Some(spec) = turn.state.registry.spec(&task).cloned() else { continue };
         let mut earlier = Vec::new();
-        for trigger in &spec.triggers {
-            match &trigger.when {
-                TriggerKind::Cron(t) => missed(turn, &spec, trigger, t.policy, &mut earlier),
-                TriggerKind::Every(t) => missed(turn, &spec, trigger, t.policy, &mut earlier),
-                TriggerKind::Boot => boot(turn, &spec, trigger),
-                TriggerKind::File(_) | TriggerKind::Event(_) | TriggerKind::Task(_) => {}
+        // In the order of the keys, as fires of one instant are counted while the daemon runs.
+        let mut triggers: Vec<&Trigger> = spec.triggers.iter().collect();
+        triggers.sort_by_key(|trigger| trigger.key());
+        for trigger in triggers {
+            if let Some((_, policy)) = fire::timed(trigger) {
+                missed(turn, &spec, trigger, policy, &mut earlier);
+            } else if trigger.when == TriggerKind::Boot {
+                boot(turn, &spec, trigger);
             }
         }
     }
@@ -68,8 +70,7 @@ fn missed<'a>(
     };
     let window = turn.now.minus(policy.catch_up);
     let (mut old, mut folded, mut run) = (Run::default(), Run::default(), Vec::new());
-    let (fires, newest) = due(turn, spec, (trigger, cursor), earlier);
-    for at in fires {
+    let newest = due(turn, spec, (trigger, cursor), earlier, |at| {
         if at < window || policy.misfire == Misfire::Skip {
             old.push(at);
         } else {
@@ -80,7 +81,7 @@ fn missed<'a>(
             }
             run.push(at);
         }
-    }
+    });
     earlier.push((trigger, cursor));
     if newest == cursor {
         return;
@@ -88,30 +89,40 @@ fn missed<'a>(
     row(turn, spec, &key, &old, FireOutcome::Missed);
     row(turn, spec, &key, &folded, FireOutcome::Coalesced);
     for at in run {
-        fire::one(turn, spec, trigger, at);
+        match fire::not_now(turn, spec) {
+            Some((outcome, reason)) => {
+                turn.fire_one((&spec.task_id, &key, at), outcome, reason, None);
+            }
+            // All of them are wanted: overlap is a matter of fires that come in their own time.
+            None if policy.misfire == Misfire::RunAll => {
+                fire::regardless(turn, spec, trigger, at);
+            }
+            None => fire::one(turn, spec, trigger, at),
+        }
     }
     fire::advance(turn, &spec.task_id, &BTreeSet::from([key]), newest);
 }
 
-/// A trigger's nominal times after its cursor up to now that no other trigger counts, and the last
-/// of all of them.
+/// Takes a trigger's nominal times after its cursor up to now that no other trigger counts, one by
+/// one, and gives the last of all of them: there may be millions.
 fn due(
     turn: &Turn<'_>,
     spec: &TaskSpec,
     (trigger, cursor): (&Trigger, Timestamp),
     others: &[(&Trigger, Timestamp)],
-) -> (Vec<Timestamp>, Timestamp) {
-    let (mut fires, mut newest) = (Vec::new(), cursor);
+    mut take: impl FnMut(Timestamp),
+) -> Timestamp {
+    let mut newest = cursor;
     while let Some(at) = turn.state.next_after(spec, trigger, newest).filter(|at| *at <= turn.now) {
         newest = at;
         let is_counted = |(t, from): &(&Trigger, Timestamp)| {
             *from < at && turn.state.next_after(spec, t, at.minus(MS)) == Some(at)
         };
         if !others.iter().any(is_counted) {
-            fires.push(at);
+            take(at);
         }
     }
-    (fires, newest)
+    newest
 }
 
 /// Triggers of a definition that is no longer in force, but for those that `stay`: fires that were
@@ -128,9 +139,7 @@ pub(super) fn unheld(turn: &mut Turn<'_>, before: &Arc<TaskSpec>, stay: &BTreeSe
     for trigger in gone {
         let Some(from) = cursor(turn, trigger) else { continue };
         let mut missed = Run::default();
-        for at in due(turn, before, (trigger, from), &counted).0 {
-            missed.push(at);
-        }
+        due(turn, before, (trigger, from), &counted, |at| missed.push(at));
         counted.push((trigger, from));
         row(turn, before, &trigger.key(), &missed, FireOutcome::Missed);
     }

@@ -94,9 +94,11 @@ fn let_go(turn: &mut Turn<'_>, id: &InstanceId) {
 fn exists(turn: &Turn<'_>, target: &Target) -> Result<(), Rejection> {
     let refuse = |detail: String| Err(Rejection::new(RejectionCode::NotFound, detail));
     match target {
-        Target::Task(task) if turn.state.registry.spec(task).is_none() => {
+        // One whose definition is gone may still have instances, and may still be held.
+        Target::Task(task) if turn.state.registry.row(task).is_none() => {
             refuse(format!("no task {task}"))
         }
+        Target::Queue(_) if turn.state.holds.contains_key(target) => Ok(()),
         Target::Queue(name) if !turn.state.settings.queues.iter().any(|q| q.name == *name) => {
             let known: Vec<&str> =
                 turn.state.settings.queues.iter().map(|q| q.name.as_str()).collect();

@@ -157,15 +157,16 @@ fn end_of(done: &Finished, spec: &TaskSpec) -> End {
     match &done.outcome {
         Outcome::Exited { code } => {
             end.exit_code = Some(*code);
-            if let Some(problem) = &done.result.invalid {
-                end.error_code = Some("RESULT_INVALID".to_owned());
-                end.message = Some(problem.clone());
-            } else if *code == 0 {
-                end.state = InstanceState::Succeeded;
-            } else {
+            if *code != 0 {
                 let own = done.result.error_code.clone();
                 let mapped = spec.exit_codes.get(code).cloned();
                 end.error_code = own.or(mapped).or_else(|| Some(format!("EXIT_{code}")));
+            } else if let Some(problem) = &done.result.invalid {
+                // Only a success is spoilt by it: a failure has its own code.
+                end.error_code = Some("RESULT_INVALID".to_owned());
+                end.message = Some(problem.clone());
+            } else {
+                end.state = InstanceState::Succeeded;
             }
         }
         Outcome::Signalled { signal, name } => {

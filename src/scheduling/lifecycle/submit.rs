@@ -13,6 +13,9 @@ use crate::model::record::{Row, Submission};
 use crate::model::request::{Answer, Rejection, RejectionCode, Reply, SubmitBody, Submitted};
 use crate::model::spec::{JsonMap, TaskSpec};
 
+/// Open instances of the same cycle that an answer names.
+const OPEN_NAMED_MAX: usize = 20;
+
 /// Makes an instance, or says why not. A request id seen before gets the answer it got then.
 pub(in super::super) fn request(
     turn: &mut Turn<'_>,
@@ -47,13 +50,8 @@ pub(in super::super) fn request(
     let identity = key.clone().unwrap_or_else(|| turn.state.tip.0.to_string());
     let id = wave::id_of(turn.now, task, &format!("submit\0{identity}"));
     let cycle = cycle(turn, &spec, body, &id)?;
-    let open_in_cycle: Vec<InstanceId> = turn
-        .state
-        .instances
-        .open_of(task)
-        .filter(|i| i.cycle == cycle)
-        .map(|i| i.instance_id.clone())
-        .collect();
+    let open = turn.state.instances.open_in(task, &cycle).map(|i| i.instance_id.clone());
+    let open_in_cycle: Vec<InstanceId> = open.take(OPEN_NAMED_MAX).collect();
     let submitted = Submitted { instance_id: id.clone(), open_in_cycle, repeated: false };
     if body.dry_run {
         return Ok(Reply::Submitted(submitted));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::agenda::Due;
 use super::super::turn::Turn;
-use super::{admit, fire, pause};
+use super::{admit, arrive, fire, pause};
 use crate::model::id::TaskId;
 use crate::model::instance::InstanceState;
 use crate::model::time::Timestamp;
@@ -28,6 +28,7 @@ pub(in super::super) fn all(turn: &mut Turn<'_>) {
                 }
                 Due::DependencyDeadline(id) => admit::deadline(turn, &id),
                 Due::PauseEnds(target) => pause::ends(turn, &target),
+                Due::Forget(key) => arrive::forget(turn, &key),
             }
         }
         fire_in_order(turn, at, fires);

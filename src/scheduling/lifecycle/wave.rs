@@ -104,10 +104,14 @@ fn root(turn: &Turn<'_>, birth: Birth) -> Instance {
     i.root = i.instance_id.clone();
     i.priority = birth.priority.unwrap_or(i.priority);
     i.not_before = birth.not_before;
+    // The clock of waiting for dependencies starts when its own time has come (design, rule 11).
+    let waits_from = birth.not_before.unwrap_or(turn.now);
+    i.dependency_deadline = i.dependency_deadline.map(|at| at.plus(waits_from.since(turn.now)));
     i.given_params = birth.params;
     if birth.not_before.is_some() {
         i.reason = Some(Reason::WaitingTrigger);
     }
+    i.ignore_deps = birth.ignore_deps;
     if birth.ignore_deps {
         i.dependency_deadline = None;
     } else {
@@ -154,8 +158,7 @@ fn gather(
 ) -> Option<InstanceId> {
     let table = &turn.state.instances;
     table
-        .open_of(&spec.task_id)
-        .filter(|i| i.is_waiting() && i.cycle == *cycle)
+        .waiting_of(&spec.task_id, cycle)
         .find(|i| {
             i.edges.iter().any(|edge| match &edge.instance_id {
                 None => true,
@@ -214,11 +217,8 @@ pub(super) fn edges(
 fn bind_waiting(turn: &mut Turn<'_>, wave: &BTreeMap<TaskId, InstanceId>) {
     for (task, new) in wave {
         let Some(cycle) = turn.state.instances.cycle_of(new).cloned() else { continue };
-        for id in turn.state.instances.waiting_on(task) {
-            let Some(i) = turn.state.instances.get(&id) else { continue };
-            if !i.cycle.matches(&cycle) || id == *new {
-                continue;
-            }
+        for id in turn.state.instances.waiting_on_in(task, &cycle) {
+            let Some(i) = turn.state.instances.get(&id).filter(|_| id != *new) else { continue };
             let derived = turn.state.spec_of(i).is_some_and(|s| s.is_derived());
             let takes = i.edges.iter().any(|e| {
                 e.task_id == *task
@@ -284,6 +284,7 @@ fn blank(
         runtime_params: JsonMap::new(),
         output: None,
         edges: Vec::new(),
+        ignore_deps: false,
         degraded: false,
         paused: None,
         stopping: None,

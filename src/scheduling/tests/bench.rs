@@ -108,11 +108,21 @@ impl Bench {
 
     /// The daemon is killed and starts again `after_ms` later, with these definitions.
     pub(crate) fn restart(&mut self, after_ms: i64, specs: Vec<TaskSpec>) -> Vec<Command> {
+        self.restart_bare(after_ms);
+        self.specs(specs)
+    }
+
+    /// The daemon is killed and starts again `after_ms` later, and reads the directory like this.
+    pub(crate) fn restart_reading(&mut self, after_ms: i64, read: Definitions) {
+        self.restart_bare(after_ms);
+        self.read(read);
+    }
+
+    fn restart_bare(&mut self, after_ms: i64) {
         self.now = Timestamp::from_millis(self.now.as_millis() + after_ms);
         self.engine = self.rebuilt();
         let effects = self.engine.start(self.now);
         self.take(effects);
-        self.specs(specs)
     }
 
     /// Lets time pass; each deadline on the way is met at its time.

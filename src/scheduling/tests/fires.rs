@@ -3,12 +3,17 @@
 use std::time::Duration;
 
 use super::bench::{Bench, MIDNIGHT};
-use super::build::{every, id, on, task};
+use super::build::{every, id, on, on_event, task};
+use crate::model::cron::CronExpr;
 use crate::model::event::{Event, FileArrival, FileIdentity};
 use crate::model::instance::InstanceState::{Cancelled, Ready, Running};
 use crate::model::instance::Reason;
 use crate::model::record::{FireOutcome, Target};
-use crate::model::spec::{FileTrigger, Misfire, Overlap, TaskSpec, Trigger, TriggerKind};
+use crate::model::request::{RejectionCode, Request, SubmitBody};
+use crate::model::spec::{
+    CronTrigger, FileTrigger, FirePolicy, JsonMap, Misfire, Overlap, TaskSpec, Trigger, TriggerKind,
+};
+use crate::model::template::Template;
 
 use FireOutcome::{Coalesced, Instance, Missed, SkippedOverlap};
 
@@ -159,9 +164,78 @@ fn a_file_is_taken_once_per_arrival_also_over_a_restart() {
     assert_eq!(bench.of("a").len(), 1);
     bench.event(arrival(2));
     assert_eq!(bench.of("a").len(), 2, "another file of that name");
-    bench.event(Event::FilesGone(vec!["/in/x".to_owned()]));
-    bench.pass(1);
+    let gone = || Event::FilesGone(vec!["/in/x".to_owned()]);
+    bench.event(gone());
+    bench.pass(1_000);
+    bench.restart(1_000, vec![spec()]);
     bench.event(arrival(2));
-    assert_eq!(bench.of("a").len(), 3, "gone and come again");
+    assert_eq!(bench.of("a").len(), 2, "its folder was moved away and back");
+    bench.event(gone());
+    bench.pass(8 * 24 * 3600 * 1_000);
+    bench.event(arrival(2));
+    assert_eq!(bench.of("a").len(), 3, "forgotten after a week");
     assert!(bench.of("a").iter().all(|i| i.task_id == id("a")));
+}
+
+/// Contract, `misfire: RUN_ALL`: all within `catchUpMs`, though the default overlap is SKIP.
+#[test]
+fn misfire_run_all_does_not_skip_for_overlap_what_it_catches_up_on() {
+    let spec = || timed(vec![every(10, Misfire::RunAll, Overlap::Skip)]);
+    let mut bench = Bench::new(vec![spec()]);
+    bench.restart(35_000, vec![spec()]);
+    assert_eq!(bench.fires("a"), [(Instance, 1); 3]);
+}
+
+/// Design, rule 9: a repaired file alone starts nothing.
+#[test]
+fn an_edited_zone_starts_nothing() {
+    let nightly = |zone: &str| TaskSpec {
+        timezone: Some(zone.to_owned()),
+        triggers: vec![on(TriggerKind::Cron(CronTrigger {
+            expr: CronExpr::parse("0 2 * * *").unwrap(),
+            timezone: None,
+            policy: FirePolicy::default(),
+        }))],
+        ..task("a")
+    };
+    let mut bench = Bench::new(vec![nightly("UTC")]);
+    // At 20:00 UTC the night's fire is behind, and two o'clock in Shanghai was two hours ago.
+    bench.pass(20 * 3600 * 1_000);
+    assert_eq!(bench.of("a").len(), 1);
+    bench.specs(vec![nightly("Asia/Shanghai")]);
+    bench.pass(1_000);
+    assert_eq!(bench.of("a").len(), 1);
+}
+
+/// Contract, `dedupKey`: an automatic one makes the ledger row DUPLICATE.
+#[test]
+fn a_taken_dedup_key_makes_no_instance() {
+    let spec = TaskSpec {
+        dedup_key: Some(Template::parse("day-{date}").unwrap()),
+        idempotent: false,
+        ..on_event("a", "go")
+    };
+    let mut bench = Bench::new(vec![spec]);
+    let emit = |bench: &mut Bench| {
+        bench.ask(Request::Emit { name: "go".to_owned(), params: JsonMap::new() }).0.unwrap()
+    };
+    emit(&mut bench);
+    let first = bench.of("a")[0].instance_id.clone();
+    emit(&mut bench);
+    bench.exits(&first, 0);
+    emit(&mut bench);
+    let answer = bench.try_submit("a", SubmitBody::default());
+    assert_eq!(answer.unwrap_err().code, RejectionCode::Conflict);
+    assert_eq!(bench.of("a").len(), 1);
+    let duplicate = (FireOutcome::Duplicate, 1);
+    assert_eq!(bench.fires("a"), [(Instance, 1), duplicate, duplicate]);
+    let mut bad =
+        TaskSpec { dedup_key: Some(Template::parse("k").unwrap()), ..on_event("a", "go") };
+    bad.retry.max_attempts = 1;
+    let mut bench = Bench::new(vec![bad]);
+    emit(&mut bench);
+    let first = bench.of("a")[0].instance_id.clone();
+    bench.exits(&first, 1);
+    emit(&mut bench);
+    assert_eq!(bench.of("a").len(), 2, "a failed one holds no key");
 }

@@ -183,3 +183,44 @@ fn a_gained_edge_binds_to_what_is_not_yet_final_only() {
         bench.instance(&a).edges.iter().map(|e| e.instance_id.is_some()).collect();
     assert_eq!(bound, [false, false], "a final upstream does not count for a new edge");
 }
+
+/// Rule 14; I1: a bad file never takes down a good definition.
+#[test]
+fn a_task_that_two_run_roots_reach_is_refused_and_nothing_else_is_touched() {
+    let mut bench = bench();
+    let roots = [on_event("f", "one"), on_event("g", "two")];
+    let good = [after("m", &["f"]), after("z", &["m"])];
+    let files =
+        roots.into_iter().chain(good).map(|s| file(&format!("{}.yaml", s.task_id), vec![s]));
+    bench.read(full(files.collect()));
+    assert!(errors(&mut bench).is_empty());
+    bench.read(changed(full(vec![file("m.v1.yaml", vec![after("m", &["f", "g"])])])));
+    let told = errors(&mut bench);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].file == "m.v1.yaml" && told[0].message.contains("f.v1 and g.v1"), "{told:?}");
+    for name in ["f", "g", "m", "z"] {
+        assert_eq!(row(&bench, name).revision, Some(1), "{name}");
+    }
+    // On a first reading only the one that joins the two is left out.
+    let mut bench = self::bench();
+    let all = [on_event("f", "one"), on_event("g", "two"), after("m", &["f", "g"])];
+    bench.read(full(
+        all.into_iter().map(|s| file(&format!("{}.yaml", s.task_id), vec![s])).collect(),
+    ));
+    assert_eq!((row(&bench, "f").revision, row(&bench, "g").revision), (Some(1), Some(1)));
+    assert!(!bench.rows.contains_key(&RowKey::Task { task_id: id("m") }));
+}
+
+/// F6: a file that is being written while the directory is read is there, but not read yet.
+#[test]
+fn a_file_that_could_not_be_read_yet_after_a_restart_keeps_its_definitions() {
+    let mut bench = bench();
+    bench.read(full(vec![file("a.yaml", vec![task("a")])]));
+    bench.restart_reading(
+        0,
+        Definitions { present: Some(vec!["a.yaml".to_owned()]), ..Definitions::default() },
+    );
+    assert_eq!(row(&bench, "a").revision, Some(1));
+    bench.read(changed(full(vec![file("a.yaml", vec![task("a")])])));
+    assert_eq!(row(&bench, "a").revision, Some(1));
+}
