@@ -42,6 +42,8 @@ pub const SPEC_SETTLE: Duration = Duration::from_millis(50);
 pub const RESCAN_EVERY: Duration = Duration::from_secs(30);
 /// How long a taken file that is gone is remembered, should it come back as it was.
 pub const ARRIVAL_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How long the answer to an order with a key is kept for its repetition.
+pub const ANSWER_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// How long a stop that cancels or drains waits for an executor that has not connected yet.
 pub const STOP_HEARS_WITHIN: Duration = Duration::from_secs(5);
 /// Rows after which a commit is made before more events are handled.

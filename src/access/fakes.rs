@@ -12,26 +12,29 @@ use crate::model::history::{History, HistoryError, InstanceFilter};
 use crate::model::id::{InstanceId, LogSeq, TaskId};
 use crate::model::instance::{Instance, InstanceState};
 use crate::model::record::{Fire, LogRecord, Record, Revision};
-use crate::model::request::{Answer, Ask, Caller, Rejection, RejectionCode, Reply, Request};
+use crate::model::request::{
+    Answer, Ask, Caller, Rejection, RejectionCode, Reply, Request, RequestKey,
+};
 use crate::model::time::Timestamp;
 
 use super::routes;
 use super::state::{App, Shared};
 
 /// The daemon's user in tests.
-pub(super) const OWN: Caller = Caller { uid: 1000, gid: 1000, pid: 1 };
+pub(super) const OWN: Caller = Caller { uid: 1000, gid: 1000, pid: 1, key: None };
 
 type Answering = dyn Fn(&Request) -> Answer + Send + Sync;
 
 /// Answers by a function and remembers what it was asked, but for `Live`.
 pub(super) struct FakeCore {
     pub(super) asked: Mutex<Vec<Request>>,
+    keys: Mutex<Vec<Option<RequestKey>>>,
     answer: Box<Answering>,
 }
 
 impl FakeCore {
     pub(super) fn new(answer: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Self { asked: Mutex::default(), answer: Box::new(answer) })
+        Arc::new(Self { asked: Mutex::default(), keys: Mutex::default(), answer: Box::new(answer) })
     }
 
     /// Says "done" to orders and knows nothing else.
@@ -47,6 +50,11 @@ impl FakeCore {
         })
     }
 
+    /// The key of each request, questions included.
+    pub(super) fn keys(&self) -> Vec<Option<RequestKey>> {
+        self.keys.lock().unwrap().clone()
+    }
+
     pub(super) fn orders(&self) -> Vec<Request> {
         let asked = self.asked.lock().unwrap();
         asked.iter().filter(|r| !matches!(r, Request::Live(_))).cloned().collect()
@@ -57,10 +65,11 @@ impl Ask for FakeCore {
     fn ask(
         &self,
         request: Request,
-        _caller: Caller,
+        caller: Caller,
     ) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>> {
         let answer = (self.answer)(&request);
         self.asked.lock().unwrap().push(request);
+        self.keys.lock().unwrap().push(caller.key);
         Box::pin(async { answer })
     }
 

@@ -191,7 +191,7 @@ impl Hall {
 fn peer(stream: &UnixStream) -> io::Result<Caller> {
     let cred = stream.peer_cred()?;
     let pid = cred.pid().and_then(|p| u32::try_from(p).ok()).unwrap_or(0);
-    Ok(Caller { uid: cred.uid(), gid: cred.gid(), pid })
+    Ok(Caller { uid: cred.uid(), gid: cred.gid(), pid, key: None })
 }
 
 async fn serve_connection(

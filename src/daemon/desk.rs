@@ -95,7 +95,7 @@ impl Ask for Desk {
                 return stopping();
             }
             // The reading stands in the channel before this question: its answer comes after it.
-            let caller = Caller { uid: 0, gid: 0, pid: 0 };
+            let caller = Caller { uid: 0, gid: 0, pid: 0, key: None };
             self.put(Request::Queues, caller).await.map(|_| Reply::Done)
         })
     }

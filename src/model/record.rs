@@ -12,6 +12,7 @@ use super::event::{FileIdentity, SpecError};
 use super::id::{ExecutorId, InstanceId, LogSeq, QueueName, TaskId};
 use super::instance::{Instance, InstanceState, Pause, Reason};
 use super::priority::Priority;
+use super::request::{EmitReply, Submitted};
 use super::spec::TaskSpec;
 use super::time::Timestamp;
 
@@ -287,7 +288,7 @@ pub struct Arrival {
     pub gone_at: Option<Timestamp>,
 }
 
-/// A submission that may be repeated without harm.
+/// An order that may be repeated without harm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Submission {
@@ -295,8 +296,22 @@ pub struct Submission {
     pub key: String,
     /// When.
     pub at: Timestamp,
-    /// What it made.
-    pub instance_id: InstanceId,
+    /// Hash of what was ordered: another order under the same key is refused.
+    pub order: String,
+    /// What was answered.
+    pub answer: KeptAnswer,
+}
+
+/// The answer to an order, as a repetition gets it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum KeptAnswer {
+    /// It was done.
+    Done,
+    /// It made an instance.
+    Submitted(Submitted),
+    /// It told an event.
+    Emitted(EmitReply),
 }
 
 /// A pause of a queue or of everything.
@@ -323,7 +338,7 @@ pub enum Row {
     Cursor(Cursor),
     /// A file that has been taken.
     Arrival(Arrival),
-    /// A repeatable submission.
+    /// A repeatable order.
     Submission(Submission),
     /// A pause of a queue or of everything.
     Hold(Hold),

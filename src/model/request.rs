@@ -13,7 +13,29 @@ use super::spec::JsonMap;
 use super::time::Timestamp;
 use super::view::{ExecutorView, Live, NextFire, QueueView, StatusView, TaskView};
 
-/// Who asks, as the kernel says.
+/// A caller's own name for one order, hashed: sent again, the order is not carried out again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RequestKey([u8; 16]);
+
+impl RequestKey {
+    /// The key of a text such as the header `Idempotency-Key`.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        use sha2::{Digest, Sha256};
+        let digest = Sha256::digest(text.as_bytes());
+        let mut key = [0; 16];
+        key.copy_from_slice(&digest[..16]);
+        Self(key)
+    }
+}
+
+impl std::fmt::Display for RequestKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// Who asks, as the kernel says, and what the order is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
     /// User id.
@@ -22,6 +44,8 @@ pub struct Caller {
     pub gid: u32,
     /// Process id; 0: unknown.
     pub pid: u32,
+    /// Makes the repetition of an order harmless.
+    pub key: Option<RequestKey>,
 }
 
 /// What a stop does with running tasks.
@@ -45,8 +69,6 @@ pub enum Request {
         task: TaskId,
         /// How.
         submission: Box<SubmitBody>,
-        /// Makes a repetition harmless.
-        request_id: Option<String>,
     },
     /// End an instance for good.
     Cancel {

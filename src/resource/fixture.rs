@@ -14,9 +14,10 @@ use crate::model::instance::{
 };
 use crate::model::priority::Priority;
 use crate::model::record::{
-    Arrival, Batch, Cursor, Fire, FireOutcome, Hold, LogRecord, Record, Revision, Row, RowKey,
-    Submission, Target, TaskRow,
+    Arrival, Batch, Cursor, Fire, FireOutcome, Hold, KeptAnswer, LogRecord, Record, Revision, Row,
+    RowKey, Submission, Target, TaskRow,
 };
+use crate::model::request::Submitted;
 use crate::model::spec::{
     DepType, JsonMap, Limits, LogLimits, OnDependencyTimeout, OnUpstream, RetryPolicy, Strength,
     TaskSpec,
@@ -318,7 +319,16 @@ pub(super) fn one_of_each() -> Batch {
             identity: FileIdentity { device: 1, inode: u64::MAX, size: 3, mtime_ns: i64::MIN },
             gone_at: Some(at(9)),
         }),
-        Row::Submission(Submission { key: "1000 k".to_owned(), at: at(0), instance_id: id(1) }),
+        Row::Submission(Submission {
+            key: "1000/k".to_owned(),
+            at: at(0),
+            order: "0f".to_owned(),
+            answer: KeptAnswer::Submitted(Submitted {
+                instance_id: id(1),
+                open_in_cycle: vec![id(2)],
+                repeated: false,
+            }),
+        }),
     ];
     rows.extend(targets.map(hold));
     let mut batch = batch(LogSeq(0), records, rows);

@@ -27,6 +27,8 @@ pub(super) enum Due {
     PauseEnds(Target),
     /// A file that was taken has been gone for long enough to be forgotten.
     Forget(ArrivalKey),
+    /// An answer has been kept for a repetition for long enough.
+    ForgetAnswer(String),
 }
 
 /// Everything that is due at some time. Derived from the rows.

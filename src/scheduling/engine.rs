@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::answers;
 use super::lifecycle::{
-    admit, arrive, cancel, connect, definitions, dispatch, emit, pause, priority, report, retry,
-    stop, submit, tick,
+    admit, arrive, cancel, connect, definitions, dispatch, emit, pause, priority, repeat, report,
+    retry, stop, submit, tick,
 };
 use super::state::{Process, State};
 use super::turn::Turn;
@@ -13,7 +13,7 @@ use crate::model::command::Effects;
 use crate::model::event::{Event, Report};
 use crate::model::id::LogSeq;
 use crate::model::record::{Record, Row};
-use crate::model::request::{Answer, Reply, Request};
+use crate::model::request::{Answer, Caller, Reply, Request};
 use crate::model::settings::Settings;
 use crate::model::time::Timestamp;
 
@@ -90,8 +90,8 @@ fn route(turn: &mut Turn<'_>, event: Event) {
         Event::Definitions(read) => definitions::read(turn, read),
         Event::FilesArrived(arrivals) => arrive::arrived(turn, arrivals),
         Event::FilesGone(paths) => arrive::gone(turn, paths),
-        Event::Request { request, reply, .. } => {
-            let answer = answer(turn, request);
+        Event::Request { request, caller, reply } => {
+            let answer = once(turn, request, caller);
             turn.reply(reply, answer);
         }
         Event::ExecutorConnected(hello) => connect::hello(turn, &hello),
@@ -128,11 +128,20 @@ fn settle(turn: &mut Turn<'_>) {
     stop::leave(turn);
 }
 
+/// Carries out an order that has a key once, however often it is sent.
+fn once(turn: &mut Turn<'_>, request: Request, caller: Caller) -> Answer {
+    let Some(keyed) = repeat::keyed(caller, &request) else { return answer(turn, request) };
+    if let Some(earlier) = repeat::earlier(turn, &keyed) {
+        return earlier;
+    }
+    let answer = answer(turn, request);
+    repeat::keep(turn, keyed, &answer);
+    answer
+}
+
 fn answer(turn: &mut Turn<'_>, request: Request) -> Answer {
     match request {
-        Request::Submit { task, submission, request_id } => {
-            submit::request(turn, &task, &submission, request_id.as_deref())
-        }
+        Request::Submit { task, submission } => submit::request(turn, &task, &submission),
         Request::Cancel { instance, downstream, stored } => {
             cancel::request(turn, &instance, downstream, stored.as_deref())
         }

@@ -116,9 +116,7 @@ impl State {
                     self.cursors.insert((c.task_id, c.trigger), c.handled_to);
                 }
                 Row::Arrival(arrival) => self.index_arrival(arrival),
-                Row::Submission(s) => {
-                    self.submissions.insert(s.key.clone(), s);
-                }
+                Row::Submission(submission) => self.index_submission(submission),
                 Row::Hold(Hold { target, pause }) => {
                     self.agenda_pause(&target, None, Some(&pause));
                     self.holds.insert(target, pause);
@@ -189,6 +187,21 @@ impl State {
                 self.agenda.add(at, Due::Fire { task: key.0.clone(), trigger: key.1.clone() });
                 self.next_fires.insert(key, at);
             }
+        }
+    }
+
+    /// Puts in an answer that is kept for a repetition.
+    pub(super) fn index_submission(&mut self, submission: Submission) {
+        self.unindex_submission(&submission.key);
+        let forget_at = submission.at.plus(limits::ANSWER_KEPT);
+        self.agenda.add(forget_at, Due::ForgetAnswer(submission.key.clone()));
+        self.submissions.insert(submission.key.clone(), submission);
+    }
+
+    pub(super) fn unindex_submission(&mut self, key: &str) {
+        if let Some(old) = self.submissions.remove(key) {
+            let forget_at = old.at.plus(limits::ANSWER_KEPT);
+            self.agenda.remove(forget_at, Due::ForgetAnswer(key.to_owned()));
         }
     }
 

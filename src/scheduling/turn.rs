@@ -10,7 +10,8 @@ use crate::model::command::{Command, Effects};
 use crate::model::id::{InstanceId, LogSeq, ReplyTo};
 use crate::model::instance::{Instance, InstanceState, Pause, Reason};
 use crate::model::record::{
-    Arrival, Cursor, Fire, FireOutcome, Hold, LogRecord, Record, Row, RowKey, Target, TaskRow,
+    Arrival, Cursor, Fire, FireOutcome, Hold, LogRecord, Record, Row, RowKey, Submission, Target,
+    TaskRow,
 };
 use crate::model::request::Answer;
 use crate::model::time::Timestamp;
@@ -266,6 +267,17 @@ impl<'a> Turn<'a> {
             Some(pause) => self.put_row(Row::Hold(Hold { target, pause })),
             None => self.drop_row(RowKey::Hold { target }),
         }
+    }
+
+    /// Keeps the answer to an order for its repetition.
+    pub(super) fn put_submission(&mut self, submission: Submission) {
+        self.put_row(Row::Submission(submission.clone()));
+        self.state.index_submission(submission);
+    }
+
+    pub(super) fn drop_submission(&mut self, key: &str) {
+        self.state.unindex_submission(key);
+        self.drop_row(RowKey::Submission { submission: key.to_owned() });
     }
 
     /// Notes a file that was taken, or that it is gone or back.

@@ -15,7 +15,7 @@ use crate::model::id::{Lease, LogSeq, QueueName, ReplyTo};
 use crate::model::instance::{Instance, InstanceState};
 use crate::model::priority::Priority;
 use crate::model::record::{Record, Row, Target};
-use crate::model::request::{Answer, Caller, Reply, Request, SubmitBody};
+use crate::model::request::{Answer, Caller, Reply, Request, RequestKey, SubmitBody};
 use crate::model::settings::Settings;
 use crate::model::spec::JsonMap;
 use crate::model::time::Timestamp;
@@ -802,7 +802,11 @@ impl World {
     }
 
     fn ask(&mut self, request: Request) -> Verdict {
-        let caller = Caller { uid: 1000, gid: 1000, pid: 9 };
+        self.ask_under(None, request)
+    }
+
+    fn ask_under(&mut self, key: Option<RequestKey>, request: Request) -> Verdict {
+        let caller = Caller { uid: 1000, gid: 1000, pid: 9, key };
         self.feed(Event::Request { request, caller, reply: ReplyTo(0) })
     }
 
@@ -895,8 +899,9 @@ impl World {
             let wait = self.rng.range(-1000, 30_000);
             body.at = Some(Timestamp::from_millis(self.now + wait));
         }
-        let request_id = self.rng.chance(20).then(|| format!("key{}", self.rng.below(5)));
-        self.ask(Request::Submit { task, submission: Box::new(body), request_id })
+        let key = self.rng.chance(20).then(|| format!("key{}", self.rng.below(5)));
+        let key = key.as_deref().map(RequestKey::of);
+        self.ask_under(key, Request::Submit { task, submission: Box::new(body) })
     }
 
     fn file(&mut self) -> Verdict {

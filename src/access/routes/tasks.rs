@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Extension, State};
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
@@ -16,10 +16,6 @@ use crate::model::request::{Caller, Reply, Request, SubmitBody};
 use crate::model::view::TaskView;
 
 use super::instances::{EmptyBody, PauseBody, PriorityBody};
-
-/// Bytes of an `Idempotency-Key`.
-const KEY_BYTES_MAX: usize = 128;
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// `GET /tasks`.
 pub(super) async fn list(
@@ -51,13 +47,11 @@ pub(super) async fn submit(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Name(id): Name,
-    headers: HeaderMap,
     Body(body): Body<SubmitBody>,
 ) -> Result<Response, Problem> {
     let task = task_id(&id)?;
-    let request_id = idempotency_key(&headers)?;
     let dry_run = body.dry_run;
-    let request = Request::Submit { task, submission: Box::new(body), request_id };
+    let request = Request::Submit { task, submission: Box::new(body) };
     let Reply::Submitted(made) = app.ask(request, caller).await? else {
         return Err(Problem::misanswered("a submission"));
     };
@@ -66,16 +60,6 @@ pub(super) async fn submit(
     }
     let location = format!("/instances/{}", made.instance_id);
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(made)).into_response())
-}
-
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
-    match value.to_str() {
-        Ok(key) if (1..=KEY_BYTES_MAX).contains(&key.len()) => Ok(Some(key.to_owned())),
-        Ok(_) | Err(_) => Err(Problem::invalid(format!(
-            "the header Idempotency-Key must be 1 to {KEY_BYTES_MAX} visible ASCII characters"
-        ))),
-    }
 }
 
 /// `POST /tasks/{id}/pause`.

@@ -13,7 +13,9 @@ use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::{InstanceState, Reason};
 use crate::model::priority::Priority;
 use crate::model::record::{Revision, Target};
-use crate::model::request::{Caller, Rejection, RejectionCode, Reply, Request, Submitted};
+use crate::model::request::{
+    Caller, Rejection, RejectionCode, Reply, Request, RequestKey, Submitted,
+};
 use crate::model::spec::TaskSpec;
 use crate::model::time::Timestamp;
 use crate::model::view::Live;
@@ -108,7 +110,7 @@ async fn only_the_daemons_user_and_root_are_let_in() {
     ] {
         let mut request = HttpRequest::get("/version").body(Body::empty()).unwrap();
         if let Some(uid) = uid {
-            request.extensions_mut().insert(Caller { uid, gid: 0, pid: 7 });
+            request.extensions_mut().insert(Caller { uid, gid: 0, pid: 7, key: None });
         }
         let answer = send(&house, request).await;
         assert_eq!(answer.status, status, "{uid:?}");
@@ -191,10 +193,10 @@ async fn a_submission_carries_its_key_and_is_created_unless_it_is_a_dry_run() {
     let answer = post(&house, "/tasks/a.v1/instances", r#"{"dryRun": true}"#).await;
     assert_eq!(answer.status, StatusCode::OK);
     let orders = house.core.orders();
-    let Request::Submit { task, submission, request_id } = &orders[0] else { panic!() };
+    let Request::Submit { task, submission } = &orders[0] else { panic!() };
     assert_eq!(task.as_str(), "a.v1");
     assert_eq!(submission.priority.unwrap().0, Priority::parse("HIGH").unwrap());
-    assert_eq!(request_id.as_deref(), Some("k-1"));
+    assert_eq!(house.core.keys()[..2], [Some(RequestKey::of("k-1")), None]);
     let answer = post(&house, "/tasks/no-version/instances", "{}").await;
     assert_eq!(answer.status, StatusCode::NOT_FOUND);
 }

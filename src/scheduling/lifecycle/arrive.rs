@@ -79,8 +79,3 @@ pub(in super::super) fn gone(turn: &mut Turn<'_>, paths: Vec<String>) {
         }
     }
 }
-
-/// A file has been gone for so long that it is forgotten.
-pub(in super::super) fn forget(turn: &mut Turn<'_>, key: &ArrivalKey) {
-    turn.drop_arrival(key);
-}

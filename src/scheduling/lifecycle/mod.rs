@@ -11,6 +11,7 @@ pub(super) mod fire;
 pub(super) mod misfire;
 pub(super) mod pause;
 pub(super) mod priority;
+pub(super) mod repeat;
 pub(super) mod report;
 pub(super) mod retry;
 pub(super) mod stop;

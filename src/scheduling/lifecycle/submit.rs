@@ -9,28 +9,14 @@ use crate::model::event::SpecError;
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::Cause;
 use crate::model::params;
-use crate::model::record::{Row, Submission};
 use crate::model::request::{Answer, Rejection, RejectionCode, Reply, SubmitBody, Submitted};
 use crate::model::spec::{JsonMap, TaskSpec};
 
 /// Open instances of the same cycle that an answer names.
 const OPEN_NAMED_MAX: usize = 20;
 
-/// Makes an instance, or says why not. A request id seen before gets the answer it got then.
-pub(in super::super) fn request(
-    turn: &mut Turn<'_>,
-    task: &TaskId,
-    body: &SubmitBody,
-    request_id: Option<&str>,
-) -> Answer {
-    let key = request_id.map(|id| format!("{}/{id}", turn.caller()));
-    if let Some(earlier) = key.as_ref().and_then(|k| turn.state.submissions.get(k)) {
-        return Ok(Reply::Submitted(Submitted {
-            instance_id: earlier.instance_id.clone(),
-            open_in_cycle: Vec::new(),
-            repeated: true,
-        }));
-    }
+/// Makes an instance, or says why not.
+pub(in super::super) fn request(turn: &mut Turn<'_>, task: &TaskId, body: &SubmitBody) -> Answer {
     let Some(spec) = turn.state.registry.spec(task).cloned() else {
         return Err(Rejection::new(RejectionCode::NotFound, format!("no task {task}")));
     };
@@ -47,8 +33,8 @@ pub(in super::super) fn request(
         ));
     }
     let params = checked_params(turn, &spec, body)?;
-    let identity = key.clone().unwrap_or_else(|| turn.state.tip.0.to_string());
-    let id = wave::id_of(turn.now, task, &format!("submit\0{identity}"));
+    // Two submissions of one millisecond are two: the log position tells them apart.
+    let id = wave::id_of(turn.now, task, &format!("submit\0{}", turn.state.tip.0));
     let cycle = cycle(turn, &spec, body, &id)?;
     let open = turn.state.instances.open_in(task, &cycle).map(|i| i.instance_id.clone());
     let open_in_cycle: Vec<InstanceId> = open.take(OPEN_NAMED_MAX).collect();
@@ -77,11 +63,6 @@ pub(in super::super) fn request(
         Made::Duplicate { detail, .. } => {
             return Err(Rejection::new(RejectionCode::Conflict, detail));
         }
-    }
-    if let Some(key) = key {
-        let submission = Submission { key: key.clone(), at: turn.now, instance_id: id };
-        turn.state.submissions.insert(key, submission.clone());
-        turn.put_row(Row::Submission(submission));
     }
     Ok(Reply::Submitted(submitted))
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::agenda::Due;
 use super::super::turn::Turn;
-use super::{admit, arrive, fire, pause};
+use super::{admit, fire, pause};
 use crate::model::id::TaskId;
 use crate::model::instance::InstanceState;
 use crate::model::time::Timestamp;
@@ -28,7 +28,8 @@ pub(in super::super) fn all(turn: &mut Turn<'_>) {
                 }
                 Due::DependencyDeadline(id) => admit::deadline(turn, &id),
                 Due::PauseEnds(target) => pause::ends(turn, &target),
-                Due::Forget(key) => arrive::forget(turn, &key),
+                Due::Forget(key) => turn.drop_arrival(&key),
+                Due::ForgetAnswer(key) => turn.drop_submission(&key),
             }
         }
         fire_in_order(turn, at, fires);

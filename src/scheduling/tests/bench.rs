@@ -12,7 +12,7 @@ use crate::model::event::{
 use crate::model::id::{ExecutorId, InstanceId, LogSeq, ReplyTo};
 use crate::model::instance::{Instance, InstanceState, Reason};
 use crate::model::record::{Fire, FireOutcome, LogRecord, Record, Row, RowKey, Target};
-use crate::model::request::{Answer, Caller, Reply, Request, SubmitBody};
+use crate::model::request::{Answer, Caller, Reply, Request, RequestKey, SubmitBody};
 use crate::model::settings::Settings;
 use crate::model::spec::TaskSpec;
 use crate::model::time::Timestamp;
@@ -137,7 +137,16 @@ impl Bench {
 
     /// Asks as user 1000; the answer, and the other commands.
     pub(crate) fn ask(&mut self, request: Request) -> (Answer, Vec<Command>) {
-        let caller = Caller { uid: 1000, gid: 1000, pid: 1 };
+        self.ask_as(Caller { uid: 1000, gid: 1000, pid: 1, key: None }, request)
+    }
+
+    /// Asks as user 1000 under a key.
+    pub(crate) fn ask_under(&mut self, key: &str, request: Request) -> Answer {
+        let key = Some(RequestKey::of(key));
+        self.ask_as(Caller { uid: 1000, gid: 1000, pid: 1, key }, request).0
+    }
+
+    fn ask_as(&mut self, caller: Caller, request: Request) -> (Answer, Vec<Command>) {
         let mut commands = self.event(Event::Request { request, caller, reply: ReplyTo(1) });
         let at = commands.iter().position(|c| matches!(c, Command::Reply { .. }));
         let Command::Reply { answer, .. } = commands.remove(at.expect("an answer")) else {
@@ -157,7 +166,7 @@ impl Bench {
     /// Submits a task; the answer.
     pub(crate) fn try_submit(&mut self, name: &str, body: SubmitBody) -> Answer {
         let submission = Box::new(body);
-        self.ask(Request::Submit { task: id(name), submission, request_id: None }).0
+        self.ask(Request::Submit { task: id(name), submission }).0
     }
 
     /// Submits a task with nothing said.

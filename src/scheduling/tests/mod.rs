@@ -9,4 +9,5 @@ mod fires;
 mod order;
 mod pause;
 mod registry;
+mod repeat;
 mod waves;
