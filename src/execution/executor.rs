@@ -131,6 +131,8 @@ struct Slot {
 struct Executor {
     args: ExecutorArgs,
     incarnation: u64,
+    /// Period of the heartbeat: the command line's, until a daemon's Welcome names another.
+    heartbeat: Duration,
     hands: Rc<Hands>,
     slots: BTreeMap<AttemptRef, Slot>,
     lost: BTreeSet<AttemptRef>,
@@ -171,7 +173,8 @@ impl Executor {
             executor = %args.id, incarnation, lost = lost.len(), kept = slots.len(), "begins"
         );
         let runners = TaskTracker::new();
-        Ok(Self { args, incarnation, hands, slots, lost, runners, tell, told })
+        let heartbeat = args.heartbeat;
+        Ok(Self { args, incarnation, heartbeat, hands, slots, lost, runners, tell, told })
     }
 
     /// Serves one daemon after the other; returns when idle and unconnected for long enough.
@@ -217,8 +220,8 @@ impl Executor {
         }
         let mut line = frames(stream);
         self.hello(&mut line).await?;
-        let mut heartbeat = tokio::time::interval(self.args.heartbeat);
-        heartbeat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut followed = self.heartbeat;
+        let mut heartbeat = ticking(followed);
         enum Next {
             Frame(Option<io::Result<tokio_util::bytes::BytesMut>>),
             Report(Option<Report>),
@@ -237,6 +240,10 @@ impl Executor {
                     if let Some(refusal) = self.obey(&bytes) {
                         send(&mut line, Report::Finished(refusal)).await?;
                     }
+                    if self.heartbeat != followed {
+                        followed = self.heartbeat;
+                        heartbeat = ticking(followed);
+                    }
                 }
                 Next::Report(report) => {
                     note(&mut self.slots, report.as_ref());
@@ -244,7 +251,11 @@ impl Executor {
                         send(&mut line, report).await?;
                     }
                 }
-                Next::Heartbeat => send(&mut line, Report::Heartbeat(self.load())).await?,
+                Next::Heartbeat => {
+                    let report = Report::Heartbeat(self.load());
+                    let frame = FromExecutor::Report { report, heartbeat: Some(followed) };
+                    line.send(encode(&frame)?).await.map_err(|e| e.to_string())?;
+                }
             }
         }
     }
@@ -282,7 +293,11 @@ impl Executor {
             lost: self.lost.iter().cloned().collect(),
             finished,
         };
-        let frame = FromExecutor::Hello { protocol: PROTOCOL, hello: Box::new(hello) };
+        let frame = FromExecutor::Hello {
+            protocol: PROTOCOL,
+            heartbeat: Some(self.heartbeat),
+            hello: Box::new(hello),
+        };
         line.send(encode(&frame)?).await.map_err(|e| e.to_string())?;
         for end in later {
             send(line, Report::Finished(end)).await?;
@@ -293,8 +308,11 @@ impl Executor {
     /// Carries out one frame; what is refused has its end at once.
     fn obey(&mut self, bytes: &[u8]) -> Option<Box<Finished>> {
         match serde_json::from_slice(bytes) {
-            Ok(ToExecutor::Welcome { protocol }) => {
-                tracing::info!(protocol, "welcomed by the daemon");
+            Ok(ToExecutor::Welcome { protocol, heartbeat }) => {
+                tracing::info!(protocol, ?heartbeat, "welcomed by the daemon");
+                if let Some(period) = heartbeat.filter(|period| !period.is_zero()) {
+                    self.heartbeat = period;
+                }
                 None
             }
             Ok(ToExecutor::Run(assignment)) => self.accept(*assignment),
@@ -375,8 +393,15 @@ fn note(slots: &mut BTreeMap<AttemptRef, Slot>, report: Option<&Report>) {
     }
 }
 
+/// Ticks at once and then with the period, late rather than in bursts.
+fn ticking(period: Duration) -> tokio::time::Interval {
+    let mut ticks = tokio::time::interval(period);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    ticks
+}
+
 async fn send(line: &mut Frames, report: Report) -> Result<(), String> {
-    let bytes = encode(&FromExecutor::Report { report })?;
+    let bytes = encode(&FromExecutor::Report { report, heartbeat: None })?;
     line.send(bytes).await.map_err(|e| e.to_string())
 }
 

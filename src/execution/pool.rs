@@ -135,7 +135,8 @@ impl ExecutorPool {
             doors.insert(id.clone(), door);
             args.tracker.spawn(own.track_future(keeper.keep_until_stopped()));
         }
-        let receive = receive(listener, doors, own.clone(), args.stop.clone());
+        let heartbeat = args.settings.heartbeat;
+        let receive = receive(listener, doors, heartbeat, own.clone(), args.stop.clone());
         args.tracker.spawn(own.track_future(receive));
         Ok(Self { links, socket, stop: args.stop, own })
     }
@@ -239,6 +240,7 @@ fn command(args: &PoolArgs, id: &ExecutorId, socket: &Path) -> Vec<String> {
 async fn receive(
     listener: UnixListener,
     doors: BTreeMap<ExecutorId, mpsc::Sender<Connection>>,
+    heartbeat: Duration,
     tracker: TaskTracker,
     stop: CancellationToken,
 ) {
@@ -259,7 +261,7 @@ async fn receive(
         };
         let (doors, stop) = (Arc::clone(&doors), stop.clone());
         let greeting = async move {
-            let connection = match link::greet(stream).await {
+            let connection = match link::greet(stream, heartbeat).await {
                 Ok(connection) => connection,
                 Err(why) => return tracing::warn!(why, "an executor's connection is refused"),
             };

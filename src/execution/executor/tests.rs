@@ -122,7 +122,7 @@ fn results_too_large_for_one_hello_are_named_in_it_and_follow() {
                         named.extend(hello.running);
                         ended.extend(hello.finished.into_iter().map(|f| f.of));
                     }
-                    FromExecutor::Report { report } => {
+                    FromExecutor::Report { report, .. } => {
                         let Report::Finished(finished) = report else { panic!("{report:?}") };
                         assert!(named.contains(&finished.of));
                         ended.insert(finished.of);

@@ -36,6 +36,10 @@ struct Daemon {
 
 impl Daemon {
     fn start(dir: &Path) -> Self {
+        Self::start_with(dir, HEARTBEAT)
+    }
+
+    fn start_with(dir: &Path, heartbeat: Duration) -> Self {
         let program = dir.join("schedd");
         let test = std::env::current_exe().unwrap();
         let script = format!(
@@ -47,7 +51,7 @@ impl Daemon {
         fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
         let (tell, events) = mpsc::channel(64);
         let pool = ExecutorPool::start(PoolArgs {
-            settings: settings(HEARTBEAT).into(),
+            settings: settings(heartbeat).into(),
             config_file: None,
             state_dir: dir.join("state"),
             log_dir: dir.join("log"),
@@ -213,6 +217,26 @@ fn a_silent_executor_is_killed_and_replaced_also_by_a_daemon_that_did_not_start_
         assert!(process::signal(process, Signal::SIGSTOP));
         assert_eq!(daemon.lost().await, Some(1));
         assert_eq!(daemon.hello().await.incarnation, 2);
+        daemon.pool.stop().await;
+    });
+}
+
+#[test]
+fn an_executor_follows_the_next_daemons_heartbeat_and_is_not_lost_until_it_does() {
+    live(|dir| async move {
+        let mut daemon = Daemon::start_with(&dir, Duration::from_secs(3600));
+        daemon.hello().await;
+        daemon.pool.stop().await;
+        let mut daemon = Daemon::start_with(&dir, HEARTBEAT);
+        let hello = daemon.hello().await;
+        assert_eq!(hello.incarnation, 1);
+        // With the old period there would be one at once and the next in an hour; and with that
+        // of its Hello, the daemon counts no miss before.
+        for _ in 0..2 * limits::HEARTBEATS_MISSED_MAX {
+            let event = tokio::time::timeout(Duration::from_secs(20), daemon.events.recv()).await;
+            let event = event.expect("no heartbeat").unwrap();
+            assert!(matches!(event, Event::ExecutorReport { .. }), "{event:?}");
+        }
         daemon.pool.stop().await;
     });
 }
