@@ -1,8 +1,9 @@
 //! The executor's process, `schedd executor`: takes assignments, runs them, reports, remembers
 //! results until they are acknowledged. It outlives the daemon (design, 'Executors').
 //!
-//! One thread: whatever starts, signals or reaps a process happens in one order, so no process is
+//! One thread: whatever forks, signals or reaps a process happens in one order, so no process is
 //! reaped by somebody who does not wait for it and no number is signalled after it was given away.
+//! Only what comes before a fork and may hang (files, the user database) is done beside it.
 //!
 //! It is longer than 400 lines because one thread's state stands with every step that changes it.
 
@@ -23,7 +24,7 @@ use tokio_util::task::TaskTracker;
 
 use super::clock;
 use super::journal::Journal;
-use super::runner::{self, Children, Hands, never_started};
+use super::runner::{self, Hands, never_started};
 use super::signals::{Heard, Signals};
 use super::start::StartError;
 use super::takeover::{Places, attempts_dir, end_left, incarnation, lock};
@@ -90,7 +91,7 @@ pub fn run(args: ExecutorArgs) -> Result<(), ExecutorError> {
         .enable_all()
         .build()
         .map_err(failed("start the runtime"))?;
-    LocalSet::new().block_on(&runtime, async move {
+    let served = LocalSet::new().block_on(&runtime, async move {
         let places = Places::new(&args.state_dir, &args.id);
         places.make()?;
         // Held until the process ends: it says that an executor of this id is alive.
@@ -106,7 +107,10 @@ pub fn run(args: ExecutorArgs) -> Result<(), ExecutorError> {
         }
         drop(lock);
         Ok(())
-    })
+    });
+    // A start that hangs, and that nobody waits for any more, must not hold up the end.
+    runtime.shutdown_background();
+    served
 }
 
 /// Reaps for ever.
@@ -152,8 +156,7 @@ impl Executor {
         let reading = format!("read the journal {}", dir.display());
         let journal = Journal::open(dir).map_err(failed(reading.clone()))?;
         let left = journal.left().map_err(failed(reading))?;
-        let hands =
-            Rc::new(Hands { children: Children::default(), journal, boot_id: clock::boot_id() });
+        let hands = Rc::new(Hands::new(journal));
         end_left(&left, &hands.boot_id).await;
         let (tell, told) = mpsc::channel(REPORT_QUEUE);
         let mut slots = BTreeMap::new();
