@@ -36,6 +36,9 @@ use crate::model::id::ExecutorId;
 /// Longest wait between two tries to reach the daemon.
 const RECONNECT_EVERY: Duration = Duration::from_millis(200);
 const RECONNECT_FIRST: Duration = Duration::from_millis(10);
+/// The same after the daemon took the connection and gave no welcome: it does not know this
+/// executor. A daemon that knows it again gives it the time of two such waits.
+pub(super) const REFUSED_EVERY: Duration = Duration::from_secs(5);
 /// Idle and unconnected for this long, the process ends.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 /// Reports that wait for the connection.
@@ -137,6 +140,8 @@ struct Executor {
     incarnation: u64,
     /// Period of the heartbeat: the command line's, until a daemon's Welcome names another.
     heartbeat: Duration,
+    /// Whether the daemon at the other end of the last connection has welcomed this executor.
+    welcomed: bool,
     hands: Rc<Hands>,
     slots: BTreeMap<AttemptRef, Slot>,
     lost: BTreeSet<AttemptRef>,
@@ -177,7 +182,18 @@ impl Executor {
         );
         let runners = TaskTracker::new();
         let heartbeat = args.heartbeat;
-        Ok(Self { args, incarnation, heartbeat, hands, slots, lost, runners, tell, told })
+        Ok(Self {
+            args,
+            incarnation,
+            heartbeat,
+            welcomed: false,
+            hands,
+            slots,
+            lost,
+            runners,
+            tell,
+            told,
+        })
     }
 
     /// Serves one daemon after the other; returns when idle and unconnected for long enough.
@@ -185,12 +201,19 @@ impl Executor {
         let mut since = clock::monotonic();
         let mut pause = RECONNECT_FIRST;
         loop {
+            let mut pause_max = RECONNECT_EVERY;
             if let Ok(stream) = UnixStream::connect(&self.args.socket).await {
+                self.welcomed = false;
                 if let Err(error) = self.converse(stream).await {
-                    tracing::info!(%error, "the connection to the daemon ended");
+                    let welcomed = self.welcomed;
+                    tracing::info!(%error, welcomed, "the connection to the daemon ended");
                 }
-                since = clock::monotonic();
-                pause = RECONNECT_FIRST;
+                if self.welcomed {
+                    since = clock::monotonic();
+                    pause = RECONNECT_FIRST;
+                } else {
+                    pause_max = REFUSED_EVERY;
+                }
             }
             // Nobody is told meanwhile; the next Hello says it all.
             let waiting = async {
@@ -200,7 +223,7 @@ impl Executor {
                 }
             };
             drop(tokio::time::timeout(pause, waiting).await);
-            pause = (pause * 2).min(RECONNECT_EVERY);
+            pause = (pause * 2).min(pause_max);
             if !self.is_idle() {
                 since = clock::monotonic();
             } else if clock::monotonic().saturating_sub(since) >= IDLE_MAX {
@@ -313,6 +336,7 @@ impl Executor {
         match serde_json::from_slice(bytes) {
             Ok(ToExecutor::Welcome { protocol, heartbeat }) => {
                 tracing::info!(protocol, ?heartbeat, "welcomed by the daemon");
+                self.welcomed = true;
                 if let Some(period) = heartbeat.filter(|period| !period.is_zero()) {
                     self.heartbeat = period;
                 }

@@ -61,12 +61,11 @@ pub(super) enum Ended {
     Stopped,
 }
 
-/// Receives a new connection: checks whose it is, hears its Hello and welcomes it with
-/// the period of the heartbeat that it is to keep.
+/// Receives a new connection: checks whose it is and hears its Hello.
 ///
 /// # Errors
 /// Why it is turned away, in words.
-pub(super) async fn greet(stream: UnixStream, heartbeat: Duration) -> Result<Connection, String> {
+pub(super) async fn greet(stream: UnixStream) -> Result<Connection, String> {
     let peer = stream.peer_cred().map_err(|e| e.to_string())?;
     let own = nix::unistd::geteuid().as_raw();
     if peer.uid() != 0 && peer.uid() != own {
@@ -87,10 +86,19 @@ pub(super) async fn greet(stream: UnixStream, heartbeat: Duration) -> Result<Con
     if protocol != PROTOCOL {
         return Err(format!("it speaks protocol {protocol}; expected {PROTOCOL}"));
     }
-    let welcome = ToExecutor::Welcome { protocol: PROTOCOL, heartbeat: Some(heartbeat) };
-    let welcome = encode(&welcome)?;
-    frames.send(welcome).await.map_err(|e| e.to_string())?;
     Ok(Connection { frames, heartbeat: said, hello: *hello, peer: process })
+}
+
+impl Connection {
+    /// Welcomes the executor, with the period of the heartbeat that it is to keep. One that is
+    /// not welcomed before its connection ends knows that it was refused, and takes its time.
+    ///
+    /// # Errors
+    /// In words; the connection is broken.
+    pub(super) async fn welcome(&mut self, heartbeat: Duration) -> Result<(), String> {
+        let welcome = ToExecutor::Welcome { protocol: PROTOCOL, heartbeat: Some(heartbeat) };
+        self.frames.send(encode(&welcome)?).await.map_err(|e| e.to_string())
+    }
 }
 
 /// What a connection is served with.

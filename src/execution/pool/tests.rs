@@ -4,7 +4,7 @@ use super::super::executor::{self, ExecutorArgs};
 use super::super::testing::{alone, dispatch, settings};
 use super::super::{process, session};
 use super::*;
-use crate::model::event::{Finished, Hello, Outcome, Report};
+use crate::model::event::{Finished, Outcome, Report};
 use nix::sys::signal::Signal;
 
 const HEARTBEAT: Duration = Duration::from_millis(100);
@@ -40,6 +40,10 @@ impl Daemon {
     }
 
     fn start_with(dir: &Path, heartbeat: Duration) -> Self {
+        Self::start_retiring(dir, settings(heartbeat), Vec::new())
+    }
+
+    fn start_retiring(dir: &Path, settings: Settings, retiring: Vec<ExecutorId>) -> Self {
         let program = dir.join("schedd");
         let test = std::env::current_exe().unwrap();
         let script = format!(
@@ -51,7 +55,8 @@ impl Daemon {
         fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
         let (tell, events) = mpsc::channel(64);
         let pool = ExecutorPool::start(PoolArgs {
-            settings: settings(heartbeat).into(),
+            settings: settings.into(),
+            retiring,
             config_file: None,
             state_dir: dir.join("state"),
             log_dir: dir.join("log"),
@@ -239,6 +244,45 @@ fn an_executor_follows_the_next_daemons_heartbeat_and_is_not_lost_until_it_does(
         }
         daemon.pool.stop().await;
     });
+}
+
+#[test]
+fn an_executor_that_is_configured_no_more_is_kept_until_its_attempts_are_over() {
+    live(|dir| async move {
+        let mut daemon = Daemon::start(&dir);
+        daemon.hello().await;
+        let attempt = dispatch("SHELL", "sleep 99", &[]);
+        daemon.pool.run(attempt.clone());
+        daemon.started().await;
+        daemon.pool.stop().await;
+
+        let none = Settings { executors: Vec::new(), ..settings(HEARTBEAT) };
+        let retiring = vec![ExecutorId::from("local")];
+        let mut daemon = Daemon::start_retiring(&dir, none, retiring);
+        let hello = daemon.hello().await;
+        assert_eq!((hello.incarnation, &hello.running), (1, &vec![attempt.of.clone()]));
+        let process = session::identify(hello.pid).unwrap();
+        assert!(process::signal(process, Signal::SIGKILL));
+        assert_eq!(daemon.lost().await, Some(1));
+        assert_eq!(daemon.hello().await.lost, vec![attempt.of]);
+        daemon.pool.stop().await;
+    });
+}
+
+#[test]
+fn an_executor_that_nobody_keeps_is_told_of_once_per_incarnation() {
+    let hello = |incarnation| Hello {
+        executor: ExecutorId::from("gone"),
+        incarnation,
+        pid: 1,
+        boot_id: "b".into(),
+        running: Vec::new(),
+        lost: Vec::new(),
+        finished: Vec::new(),
+    };
+    let refused = Refused::default();
+    let told: Vec<bool> = [1, 1, 1, 2, 2].map(|n| refused.is_new(&hello(n))).into();
+    assert_eq!(told, [true, false, false, true, false]);
 }
 
 #[test]
