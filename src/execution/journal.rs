@@ -4,10 +4,13 @@
 //! is acknowledged. Nothing is synced: the file outlives the process, which is what it is for,
 //! and of another boot of the machine it says that the attempt is lost (design, 'Executors').
 //! A damaged or half-written line counts as not written.
+//!
+//! Each file names the directory in which it was written, by device and inode. In a copy of the
+//! state directory it says what was accepted, but its processes are the original's.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,6 +24,15 @@ use crate::model::id::{InstanceId, Lease};
 #[derive(Debug)]
 pub(super) struct Journal {
     dir: PathBuf,
+    place: Place,
+}
+
+/// A directory and no copy of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Place {
+    device: u64,
+    inode: u64,
 }
 
 /// One attempt's file, open to be added to.
@@ -32,9 +44,17 @@ pub(super) struct Entry {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "step")]
 enum Line {
-    Accepted { boot_id: Arc<str> },
-    Started { leader: Identity },
-    Finished { end: Box<Finished> },
+    Accepted {
+        boot_id: Arc<str>,
+        #[serde(default)]
+        place: Option<Place>,
+    },
+    Started {
+        leader: Identity,
+    },
+    Finished {
+        end: Box<Finished>,
+    },
 }
 
 /// What an earlier process left.
@@ -44,6 +64,8 @@ pub(super) struct Left {
     pub(super) of: AttemptRef,
     /// The boot in which it was accepted; `None`: the line is damaged.
     pub(super) boot_id: Option<Arc<str>>,
+    /// Whether it was written where it lies. Otherwise its processes are none of ours.
+    pub(super) is_own: bool,
     /// Its process, if one came to be.
     pub(super) leader: Option<Identity>,
     /// Its end, if that was seen.
@@ -57,7 +79,8 @@ impl Journal {
     /// The system's.
     pub(super) fn open(dir: PathBuf) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
-        Ok(Self { dir })
+        let about = fs::metadata(&dir)?;
+        Ok(Self { dir, place: Place { device: about.dev(), inode: about.ino() } })
     }
 
     /// Notes that an attempt was accepted.
@@ -72,7 +95,8 @@ impl Journal {
             .mode(0o600)
             .open(self.path(of)?)?;
         let mut entry = Entry { file };
-        entry.write(&Line::Accepted { boot_id: Arc::clone(boot_id) })?;
+        let (boot_id, place) = (Arc::clone(boot_id), Some(self.place));
+        entry.write(&Line::Accepted { boot_id, place })?;
         Ok(entry)
     }
 
@@ -97,7 +121,7 @@ impl Journal {
             let entry = entry?;
             let Some(of) = entry.file_name().to_str().and_then(named) else { continue };
             // What cannot be read was accepted, and that is what its name says.
-            all.push(read(of, &fs::read(entry.path()).unwrap_or_default()));
+            all.push(read(of, &fs::read(entry.path()).unwrap_or_default(), self.place));
         }
         all.sort_by(|a, b| a.of.cmp(&b.of));
         Ok(all)
@@ -149,11 +173,14 @@ fn named(file: &str) -> Option<AttemptRef> {
     .filter(|_| parts.next().is_none())
 }
 
-fn read(of: AttemptRef, bytes: &[u8]) -> Left {
-    let mut left = Left { of, boot_id: None, leader: None, finished: None };
+fn read(of: AttemptRef, bytes: &[u8], here: Place) -> Left {
+    let mut left = Left { of, boot_id: None, is_own: false, leader: None, finished: None };
     for line in bytes.split(|b| *b == b'\n') {
         match serde_json::from_slice(line) {
-            Ok(Line::Accepted { boot_id }) => left.boot_id = Some(boot_id),
+            Ok(Line::Accepted { boot_id, place }) => {
+                left.boot_id = Some(boot_id);
+                left.is_own = place == Some(here);
+            }
             Ok(Line::Started { leader }) => left.leader = Some(leader),
             Ok(Line::Finished { end }) if end.of == left.of => left.finished = Some(end),
             Ok(Line::Finished { .. }) | Err(_) => {}
@@ -194,7 +221,8 @@ mod tests {
         let boot: Arc<str> = "b".into();
         let leader = Identity { pid: 9, start_ticks: 8 };
         let mut entry = journal.accept(&of(1), &boot).unwrap();
-        let accepted = Left { of: of(1), boot_id: Some(boot), leader: None, finished: None };
+        let accepted =
+            Left { of: of(1), boot_id: Some(boot), is_own: true, leader: None, finished: None };
         assert_eq!(journal.left().unwrap(), std::slice::from_ref(&accepted));
         entry.started(leader).unwrap();
         let started = Left { leader: Some(leader), ..accepted };
@@ -222,6 +250,20 @@ mod tests {
         let seen: Vec<_> = left.iter().map(|l| (l.of.lease.0, l.boot_id.is_some())).collect();
         assert_eq!(seen, [(1, false), (2, true)]);
         assert!(left.iter().all(|l| l.leader.is_none() && l.finished.is_none()));
+    }
+
+    #[test]
+    fn a_copied_file_is_not_its_own_directorys_and_a_renamed_directory_stays_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::open(dir.path().join("original")).unwrap();
+        drop(journal.accept(&of(1), &"b".into()).unwrap());
+        let copy = Journal::open(dir.path().join("copy")).unwrap();
+        fs::copy(journal.path(&of(1)).unwrap(), copy.path(&of(1)).unwrap()).unwrap();
+        let left = copy.left().unwrap();
+        assert_eq!((left.len(), left[0].is_own), (1, false));
+        fs::rename(dir.path().join("original"), dir.path().join("renamed")).unwrap();
+        let renamed = Journal::open(dir.path().join("renamed")).unwrap();
+        assert!(renamed.left().unwrap()[0].is_own);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The pool with real executor processes: this test program, started once more by a script.
 
 use super::super::executor::{self, ExecutorArgs};
+use super::super::takeover::attempts_dir;
 use super::super::testing::{alone, dispatch, settings};
 use super::super::{process, session};
 use super::*;
@@ -121,8 +122,12 @@ fn live<F: Future<Output = ()>>(test: impl FnOnce(PathBuf) -> F) {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(test(dir.path().to_owned()));
     drop(runtime);
-    // Executors outlive their daemon, but not the test.
-    let pid = fs::read_to_string(dir.path().join("state/executors/local.lock")).unwrap();
+    end_executor(dir.path());
+}
+
+/// Executors outlive their daemon, but not the test.
+fn end_executor(dir: &Path) {
+    let pid = fs::read_to_string(dir.join("state/executors/local.lock")).unwrap();
     if let Some(process) = session::identify(pid.trim().parse().unwrap()) {
         assert!(process::signal(process, Signal::SIGKILL));
     }
@@ -206,6 +211,35 @@ fn a_killed_executor_is_lost_at_once_and_the_next_one_ends_what_it_left() {
         daemon.pool.stop().await;
         let mut daemon = Daemon::start(&dir);
         assert_eq!(daemon.hello().await.lost, vec![attempt.of]);
+        daemon.pool.stop().await;
+    });
+}
+
+#[test]
+fn a_copy_of_the_state_ends_nothing_of_the_original() {
+    live(|dir| async move {
+        let mut daemon = Daemon::start(&dir);
+        let original = daemon.hello().await;
+        let attempt = dispatch("SHELL", "sleep 99", &[]);
+        daemon.pool.run(attempt.clone());
+        daemon.started().await;
+
+        let copy = dir.join("copy");
+        let from = attempts_dir(&dir.join("state"), &original.executor);
+        let to = attempts_dir(&copy.join("state"), &original.executor);
+        fs::create_dir_all(&to).unwrap();
+        for entry in fs::read_dir(&from).unwrap() {
+            let entry = entry.unwrap();
+            fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+        let mut second = Daemon::start(&copy);
+        let hello = second.hello().await;
+        assert_eq!(hello.lost, vec![attempt.of.clone()], "it was accepted, somewhere");
+        second.pool.stop().await;
+        end_executor(&copy);
+
+        daemon.pool.kill(&original.executor, attempt.of);
+        assert!(daemon.finished().await.killed, "until then it ran");
         daemon.pool.stop().await;
     });
 }
