@@ -9,9 +9,9 @@
 //! state directory it says what was accepted, but its processes are the original's.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -88,12 +88,9 @@ impl Journal {
     /// # Errors
     /// The system's; the attempt must not be started then.
     pub(super) fn accept(&self, of: &AttemptRef, boot_id: &Arc<str>) -> io::Result<Entry> {
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(self.path(of)?)?;
+        let path = self.path(of)?;
+        let file = plain(OpenOptions::new().write(true).create(true).mode(0o600), &path)?;
+        file.set_len(0)?;
         let mut entry = Entry { file };
         let (boot_id, place) = (Arc::clone(boot_id), Some(self.place));
         entry.write(&Line::Accepted { boot_id, place })?;
@@ -121,7 +118,7 @@ impl Journal {
             let entry = entry?;
             let Some(of) = entry.file_name().to_str().and_then(named) else { continue };
             // What cannot be read was accepted, and that is what its name says.
-            all.push(read(of, &fs::read(entry.path()).unwrap_or_default(), self.place));
+            all.push(read(of, &content(&entry.path()).unwrap_or_default(), self.place));
         }
         all.sort_by(|a, b| a.of.cmp(&b.of));
         Ok(all)
@@ -160,6 +157,22 @@ impl Entry {
         bytes.push(b'\n');
         self.file.write_all(&bytes)
     }
+}
+
+/// Opens a regular file and nothing else: a pipe would be waited on, a link lead elsewhere.
+fn plain(how: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = how.custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other(format!("{} is no regular file", path.display())));
+    }
+    Ok(file)
+}
+
+fn content(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    plain(OpenOptions::new().read(true), path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn named(file: &str) -> Option<AttemptRef> {
@@ -250,6 +263,26 @@ mod tests {
         let seen: Vec<_> = left.iter().map(|l| (l.of.lease.0, l.boot_id.is_some())).collect();
         assert_eq!(seen, [(1, false), (2, true)]);
         assert!(left.iter().all(|l| l.leader.is_none() && l.finished.is_none()));
+    }
+
+    #[test]
+    fn a_pipe_or_a_link_in_a_files_place_is_neither_waited_on_nor_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::open(dir.path().join("attempts")).unwrap();
+        let mode = nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR;
+        nix::unistd::mkfifo(&journal.path(&of(1)).unwrap(), mode).unwrap();
+        let elsewhere = dir.path().join("elsewhere");
+        fs::write(&elsewhere, "kept").unwrap();
+        std::os::unix::fs::symlink(&elsewhere, journal.path(&of(2)).unwrap()).unwrap();
+        let left = journal.left().unwrap();
+        assert_eq!(left.len(), 2, "what cannot be read was accepted");
+        assert!(left.iter().all(|l| l.boot_id.is_none() && !l.is_own));
+        assert!(journal.accept(&of(1), &"b".into()).is_err());
+        assert!(journal.accept(&of(2), &"b".into()).is_err());
+        assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "kept");
+        journal.forget(&of(1)).unwrap();
+        journal.forget(&of(2)).unwrap();
+        assert_eq!(journal.left().unwrap(), []);
     }
 
     #[test]
