@@ -1,8 +1,9 @@
 //! The executor's process, `schedd executor`: takes assignments, runs them, reports, remembers
 //! results until they are acknowledged. It outlives the daemon (design, 'Executors').
 //!
-//! One thread: whatever starts, signals or reaps a process happens in one order, so no process is
+//! One thread: whatever forks, signals or reaps a process happens in one order, so no process is
 //! reaped by somebody who does not wait for it and no number is signalled after it was given away.
+//! Only what comes before a fork and may hang (files, the user database) is done beside it.
 //!
 //! It is longer than 400 lines because one thread's state stands with every step that changes it.
 
@@ -23,7 +24,7 @@ use tokio_util::task::TaskTracker;
 
 use super::clock;
 use super::journal::Journal;
-use super::runner::{self, Children, Hands, never_started};
+use super::runner::{self, Hands, never_started};
 use super::signals::{Heard, Signals};
 use super::start::StartError;
 use super::takeover::{Places, attempts_dir, end_left, incarnation, lock};
@@ -35,6 +36,9 @@ use crate::model::id::ExecutorId;
 /// Longest wait between two tries to reach the daemon.
 const RECONNECT_EVERY: Duration = Duration::from_millis(200);
 const RECONNECT_FIRST: Duration = Duration::from_millis(10);
+/// The same after the daemon took the connection and gave no welcome: it does not know this
+/// executor. A daemon that knows it again gives it the time of two such waits.
+pub(super) const REFUSED_EVERY: Duration = Duration::from_secs(5);
 /// Idle and unconnected for this long, the process ends.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 /// Reports that wait for the connection.
@@ -90,7 +94,7 @@ pub fn run(args: ExecutorArgs) -> Result<(), ExecutorError> {
         .enable_all()
         .build()
         .map_err(failed("start the runtime"))?;
-    LocalSet::new().block_on(&runtime, async move {
+    let served = LocalSet::new().block_on(&runtime, async move {
         let places = Places::new(&args.state_dir, &args.id);
         places.make()?;
         // Held until the process ends: it says that an executor of this id is alive.
@@ -106,7 +110,10 @@ pub fn run(args: ExecutorArgs) -> Result<(), ExecutorError> {
         }
         drop(lock);
         Ok(())
-    })
+    });
+    // A start that hangs, and that nobody waits for any more, must not hold up the end.
+    runtime.shutdown_background();
+    served
 }
 
 /// Reaps for ever.
@@ -131,6 +138,10 @@ struct Slot {
 struct Executor {
     args: ExecutorArgs,
     incarnation: u64,
+    /// Period of the heartbeat: the command line's, until a daemon's Welcome names another.
+    heartbeat: Duration,
+    /// Whether the daemon at the other end of the last connection has welcomed this executor.
+    welcomed: bool,
     hands: Rc<Hands>,
     slots: BTreeMap<AttemptRef, Slot>,
     lost: BTreeSet<AttemptRef>,
@@ -150,8 +161,7 @@ impl Executor {
         let reading = format!("read the journal {}", dir.display());
         let journal = Journal::open(dir).map_err(failed(reading.clone()))?;
         let left = journal.left().map_err(failed(reading))?;
-        let hands =
-            Rc::new(Hands { children: Children::default(), journal, boot_id: clock::boot_id() });
+        let hands = Rc::new(Hands::new(journal));
         end_left(&left, &hands.boot_id).await;
         let (tell, told) = mpsc::channel(REPORT_QUEUE);
         let mut slots = BTreeMap::new();
@@ -171,7 +181,19 @@ impl Executor {
             executor = %args.id, incarnation, lost = lost.len(), kept = slots.len(), "begins"
         );
         let runners = TaskTracker::new();
-        Ok(Self { args, incarnation, hands, slots, lost, runners, tell, told })
+        let heartbeat = args.heartbeat;
+        Ok(Self {
+            args,
+            incarnation,
+            heartbeat,
+            welcomed: false,
+            hands,
+            slots,
+            lost,
+            runners,
+            tell,
+            told,
+        })
     }
 
     /// Serves one daemon after the other; returns when idle and unconnected for long enough.
@@ -179,12 +201,19 @@ impl Executor {
         let mut since = clock::monotonic();
         let mut pause = RECONNECT_FIRST;
         loop {
+            let mut pause_max = RECONNECT_EVERY;
             if let Ok(stream) = UnixStream::connect(&self.args.socket).await {
+                self.welcomed = false;
                 if let Err(error) = self.converse(stream).await {
-                    tracing::info!(%error, "the connection to the daemon ended");
+                    let welcomed = self.welcomed;
+                    tracing::info!(%error, welcomed, "the connection to the daemon ended");
                 }
-                since = clock::monotonic();
-                pause = RECONNECT_FIRST;
+                if self.welcomed {
+                    since = clock::monotonic();
+                    pause = RECONNECT_FIRST;
+                } else {
+                    pause_max = REFUSED_EVERY;
+                }
             }
             // Nobody is told meanwhile; the next Hello says it all.
             let waiting = async {
@@ -194,7 +223,7 @@ impl Executor {
                 }
             };
             drop(tokio::time::timeout(pause, waiting).await);
-            pause = (pause * 2).min(RECONNECT_EVERY);
+            pause = (pause * 2).min(pause_max);
             if !self.is_idle() {
                 since = clock::monotonic();
             } else if clock::monotonic().saturating_sub(since) >= IDLE_MAX {
@@ -217,8 +246,8 @@ impl Executor {
         }
         let mut line = frames(stream);
         self.hello(&mut line).await?;
-        let mut heartbeat = tokio::time::interval(self.args.heartbeat);
-        heartbeat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut followed = self.heartbeat;
+        let mut heartbeat = ticking(followed);
         enum Next {
             Frame(Option<io::Result<tokio_util::bytes::BytesMut>>),
             Report(Option<Report>),
@@ -237,6 +266,10 @@ impl Executor {
                     if let Some(refusal) = self.obey(&bytes) {
                         send(&mut line, Report::Finished(refusal)).await?;
                     }
+                    if self.heartbeat != followed {
+                        followed = self.heartbeat;
+                        heartbeat = ticking(followed);
+                    }
                 }
                 Next::Report(report) => {
                     note(&mut self.slots, report.as_ref());
@@ -244,7 +277,11 @@ impl Executor {
                         send(&mut line, report).await?;
                     }
                 }
-                Next::Heartbeat => send(&mut line, Report::Heartbeat(self.load())).await?,
+                Next::Heartbeat => {
+                    let report = Report::Heartbeat(self.load());
+                    let frame = FromExecutor::Report { report, heartbeat: Some(followed) };
+                    line.send(encode(&frame)?).await.map_err(|e| e.to_string())?;
+                }
             }
         }
     }
@@ -282,7 +319,11 @@ impl Executor {
             lost: self.lost.iter().cloned().collect(),
             finished,
         };
-        let frame = FromExecutor::Hello { protocol: PROTOCOL, hello: Box::new(hello) };
+        let frame = FromExecutor::Hello {
+            protocol: PROTOCOL,
+            heartbeat: Some(self.heartbeat),
+            hello: Box::new(hello),
+        };
         line.send(encode(&frame)?).await.map_err(|e| e.to_string())?;
         for end in later {
             send(line, Report::Finished(end)).await?;
@@ -293,8 +334,12 @@ impl Executor {
     /// Carries out one frame; what is refused has its end at once.
     fn obey(&mut self, bytes: &[u8]) -> Option<Box<Finished>> {
         match serde_json::from_slice(bytes) {
-            Ok(ToExecutor::Welcome { protocol }) => {
-                tracing::info!(protocol, "welcomed by the daemon");
+            Ok(ToExecutor::Welcome { protocol, heartbeat }) => {
+                tracing::info!(protocol, ?heartbeat, "welcomed by the daemon");
+                self.welcomed = true;
+                if let Some(period) = heartbeat.filter(|period| !period.is_zero()) {
+                    self.heartbeat = period;
+                }
                 None
             }
             Ok(ToExecutor::Run(assignment)) => self.accept(*assignment),
@@ -375,8 +420,15 @@ fn note(slots: &mut BTreeMap<AttemptRef, Slot>, report: Option<&Report>) {
     }
 }
 
+/// Ticks at once and then with the period, late rather than in bursts.
+fn ticking(period: Duration) -> tokio::time::Interval {
+    let mut ticks = tokio::time::interval(period);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    ticks
+}
+
 async fn send(line: &mut Frames, report: Report) -> Result<(), String> {
-    let bytes = encode(&FromExecutor::Report { report })?;
+    let bytes = encode(&FromExecutor::Report { report, heartbeat: None })?;
     line.send(bytes).await.map_err(|e| e.to_string())
 }
 

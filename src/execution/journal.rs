@@ -4,11 +4,14 @@
 //! is acknowledged. Nothing is synced: the file outlives the process, which is what it is for,
 //! and of another boot of the machine it says that the attempt is lost (design, 'Executors').
 //! A damaged or half-written line counts as not written.
+//!
+//! Each file names the directory in which it was written, by device and inode. In a copy of the
+//! state directory it says what was accepted, but its processes are the original's.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +24,15 @@ use crate::model::id::{InstanceId, Lease};
 #[derive(Debug)]
 pub(super) struct Journal {
     dir: PathBuf,
+    place: Place,
+}
+
+/// A directory and no copy of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Place {
+    device: u64,
+    inode: u64,
 }
 
 /// One attempt's file, open to be added to.
@@ -32,9 +44,17 @@ pub(super) struct Entry {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "step")]
 enum Line {
-    Accepted { boot_id: Arc<str> },
-    Started { leader: Identity },
-    Finished { end: Box<Finished> },
+    Accepted {
+        boot_id: Arc<str>,
+        #[serde(default)]
+        place: Option<Place>,
+    },
+    Started {
+        leader: Identity,
+    },
+    Finished {
+        end: Box<Finished>,
+    },
 }
 
 /// What an earlier process left.
@@ -44,6 +64,8 @@ pub(super) struct Left {
     pub(super) of: AttemptRef,
     /// The boot in which it was accepted; `None`: the line is damaged.
     pub(super) boot_id: Option<Arc<str>>,
+    /// Whether it was written where it lies. Otherwise its processes are none of ours.
+    pub(super) is_own: bool,
     /// Its process, if one came to be.
     pub(super) leader: Option<Identity>,
     /// Its end, if that was seen.
@@ -57,7 +79,8 @@ impl Journal {
     /// The system's.
     pub(super) fn open(dir: PathBuf) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
-        Ok(Self { dir })
+        let about = fs::metadata(&dir)?;
+        Ok(Self { dir, place: Place { device: about.dev(), inode: about.ino() } })
     }
 
     /// Notes that an attempt was accepted.
@@ -65,14 +88,12 @@ impl Journal {
     /// # Errors
     /// The system's; the attempt must not be started then.
     pub(super) fn accept(&self, of: &AttemptRef, boot_id: &Arc<str>) -> io::Result<Entry> {
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(self.path(of)?)?;
+        let path = self.path(of)?;
+        let file = plain(OpenOptions::new().write(true).create(true).mode(0o600), &path)?;
+        file.set_len(0)?;
         let mut entry = Entry { file };
-        entry.write(&Line::Accepted { boot_id: Arc::clone(boot_id) })?;
+        let (boot_id, place) = (Arc::clone(boot_id), Some(self.place));
+        entry.write(&Line::Accepted { boot_id, place })?;
         Ok(entry)
     }
 
@@ -97,7 +118,7 @@ impl Journal {
             let entry = entry?;
             let Some(of) = entry.file_name().to_str().and_then(named) else { continue };
             // What cannot be read was accepted, and that is what its name says.
-            all.push(read(of, &fs::read(entry.path()).unwrap_or_default()));
+            all.push(read(of, &content(&entry.path()).unwrap_or_default(), self.place));
         }
         all.sort_by(|a, b| a.of.cmp(&b.of));
         Ok(all)
@@ -138,6 +159,22 @@ impl Entry {
     }
 }
 
+/// Opens a regular file and nothing else: a pipe would be waited on, a link lead elsewhere.
+fn plain(how: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = how.custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other(format!("{} is no regular file", path.display())));
+    }
+    Ok(file)
+}
+
+fn content(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    plain(OpenOptions::new().read(true), path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 fn named(file: &str) -> Option<AttemptRef> {
     let mut parts = file.split('.');
     let (id, attempt, lease) = (parts.next()?, parts.next()?, parts.next()?);
@@ -149,11 +186,14 @@ fn named(file: &str) -> Option<AttemptRef> {
     .filter(|_| parts.next().is_none())
 }
 
-fn read(of: AttemptRef, bytes: &[u8]) -> Left {
-    let mut left = Left { of, boot_id: None, leader: None, finished: None };
+fn read(of: AttemptRef, bytes: &[u8], here: Place) -> Left {
+    let mut left = Left { of, boot_id: None, is_own: false, leader: None, finished: None };
     for line in bytes.split(|b| *b == b'\n') {
         match serde_json::from_slice(line) {
-            Ok(Line::Accepted { boot_id }) => left.boot_id = Some(boot_id),
+            Ok(Line::Accepted { boot_id, place }) => {
+                left.boot_id = Some(boot_id);
+                left.is_own = place == Some(here);
+            }
             Ok(Line::Started { leader }) => left.leader = Some(leader),
             Ok(Line::Finished { end }) if end.of == left.of => left.finished = Some(end),
             Ok(Line::Finished { .. }) | Err(_) => {}
@@ -194,7 +234,8 @@ mod tests {
         let boot: Arc<str> = "b".into();
         let leader = Identity { pid: 9, start_ticks: 8 };
         let mut entry = journal.accept(&of(1), &boot).unwrap();
-        let accepted = Left { of: of(1), boot_id: Some(boot), leader: None, finished: None };
+        let accepted =
+            Left { of: of(1), boot_id: Some(boot), is_own: true, leader: None, finished: None };
         assert_eq!(journal.left().unwrap(), std::slice::from_ref(&accepted));
         entry.started(leader).unwrap();
         let started = Left { leader: Some(leader), ..accepted };
@@ -222,6 +263,40 @@ mod tests {
         let seen: Vec<_> = left.iter().map(|l| (l.of.lease.0, l.boot_id.is_some())).collect();
         assert_eq!(seen, [(1, false), (2, true)]);
         assert!(left.iter().all(|l| l.leader.is_none() && l.finished.is_none()));
+    }
+
+    #[test]
+    fn a_pipe_or_a_link_in_a_files_place_is_neither_waited_on_nor_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::open(dir.path().join("attempts")).unwrap();
+        let mode = nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR;
+        nix::unistd::mkfifo(&journal.path(&of(1)).unwrap(), mode).unwrap();
+        let elsewhere = dir.path().join("elsewhere");
+        fs::write(&elsewhere, "kept").unwrap();
+        std::os::unix::fs::symlink(&elsewhere, journal.path(&of(2)).unwrap()).unwrap();
+        let left = journal.left().unwrap();
+        assert_eq!(left.len(), 2, "what cannot be read was accepted");
+        assert!(left.iter().all(|l| l.boot_id.is_none() && !l.is_own));
+        assert!(journal.accept(&of(1), &"b".into()).is_err());
+        assert!(journal.accept(&of(2), &"b".into()).is_err());
+        assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "kept");
+        journal.forget(&of(1)).unwrap();
+        journal.forget(&of(2)).unwrap();
+        assert_eq!(journal.left().unwrap(), []);
+    }
+
+    #[test]
+    fn a_copied_file_is_not_its_own_directorys_and_a_renamed_directory_stays_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::open(dir.path().join("original")).unwrap();
+        drop(journal.accept(&of(1), &"b".into()).unwrap());
+        let copy = Journal::open(dir.path().join("copy")).unwrap();
+        fs::copy(journal.path(&of(1)).unwrap(), copy.path(&of(1)).unwrap()).unwrap();
+        let left = copy.left().unwrap();
+        assert_eq!((left.len(), left[0].is_own), (1, false));
+        fs::rename(dir.path().join("original"), dir.path().join("renamed")).unwrap();
+        let renamed = Journal::open(dir.path().join("renamed")).unwrap();
+        assert!(renamed.left().unwrap()[0].is_own);
     }
 
     #[test]

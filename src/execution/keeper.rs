@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::environment::Paths;
+use super::executor::REFUSED_EVERY;
 use super::journal::Journal;
 use super::link::{Connection, Ended, Order, Service};
 use super::session::{self, Identity};
@@ -34,6 +35,7 @@ const LOOK_LAST: Duration = Duration::from_millis(100);
 /// A process that holds its lock and does not connect for this long, or for three heartbeats if
 /// that is longer, hangs.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+const _: () = assert!(2 * REFUSED_EVERY.as_secs() <= CONNECT_WITHIN.as_secs());
 /// Orders that wait for one executor's connection. Above that it does not keep up, and the
 /// connection is given up rather than an order forgotten.
 const ORDER_QUEUE: usize = 4 * limits::EVENT_QUEUE;

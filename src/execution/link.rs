@@ -42,6 +42,8 @@ pub(super) enum Order {
 #[derive(Debug)]
 pub(super) struct Connection {
     frames: Frames,
+    /// Period of its heartbeat, as it said; it follows the daemon's only once it is welcomed.
+    heartbeat: Option<Duration>,
     /// What it said.
     pub(super) hello: Hello,
     /// The process at the other end, as the kernel says.
@@ -59,7 +61,7 @@ pub(super) enum Ended {
     Stopped,
 }
 
-/// Receives a new connection: checks whose it is, hears its Hello and welcomes it.
+/// Receives a new connection: checks whose it is and hears its Hello.
 ///
 /// # Errors
 /// Why it is turned away, in words.
@@ -76,17 +78,27 @@ pub(super) async fn greet(stream: UnixStream) -> Result<Connection, String> {
         .map_err(|_elapsed| "it said nothing".to_owned())?
         .ok_or("it closed at once")?
         .map_err(|e| e.to_string())?;
-    let (protocol, hello) = match serde_json::from_slice(&first) {
-        Ok(FromExecutor::Hello { protocol, hello }) => (protocol, hello),
+    let (protocol, said, hello) = match serde_json::from_slice(&first) {
+        Ok(FromExecutor::Hello { protocol, heartbeat, hello }) => (protocol, heartbeat, hello),
         Ok(FromExecutor::Report { .. }) => return Err("its first frame is not Hello".to_owned()),
         Err(error) => return Err(format!("its first frame is not Hello: {error}")),
     };
     if protocol != PROTOCOL {
         return Err(format!("it speaks protocol {protocol}; expected {PROTOCOL}"));
     }
-    let welcome = encode(&ToExecutor::Welcome { protocol: PROTOCOL })?;
-    frames.send(welcome).await.map_err(|e| e.to_string())?;
-    Ok(Connection { frames, hello: *hello, peer: process })
+    Ok(Connection { frames, heartbeat: said, hello: *hello, peer: process })
+}
+
+impl Connection {
+    /// Welcomes the executor, with the period of the heartbeat that it is to keep. One that is
+    /// not welcomed before its connection ends knows that it was refused, and takes its time.
+    ///
+    /// # Errors
+    /// In words; the connection is broken.
+    pub(super) async fn welcome(&mut self, heartbeat: Duration) -> Result<(), String> {
+        let welcome = ToExecutor::Welcome { protocol: PROTOCOL, heartbeat: Some(heartbeat) };
+        self.frames.send(encode(&welcome)?).await.map_err(|e| e.to_string())
+    }
 }
 
 /// What a connection is served with.
@@ -113,7 +125,7 @@ impl Service<'_> {
         connection: Connection,
         orders: mpsc::Receiver<Order>,
     ) -> Ended {
-        let Connection { frames, hello, .. } = connection;
+        let Connection { frames, heartbeat, hello, .. } = connection;
         let incarnation = hello.incarnation;
         if self.events.send(Event::ExecutorConnected(hello)).await.is_err() {
             return Ended::Stopped;
@@ -130,17 +142,25 @@ impl Service<'_> {
             }
         };
         tokio::select! {
-            ended = self.read(stream, incarnation) => ended,
+            ended = self.read(stream, incarnation, heartbeat) => ended,
             ended = write => ended,
             () = self.stop.cancelled() => Ended::Stopped,
         }
     }
 
-    async fn read(&self, mut stream: SplitStream<Frames>, incarnation: u64) -> Ended {
+    /// Counts heartbeats with the daemon's period or the one the executor said last, if that is
+    /// longer: it was started with another and follows only now (or, older than this daemon, not).
+    async fn read(
+        &self,
+        mut stream: SplitStream<Frames>,
+        incarnation: u64,
+        said: Option<Duration>,
+    ) -> Ended {
         let mut missed = 0;
+        let mut period = self.heartbeat.max(said.unwrap_or_default());
         loop {
             let from = clock::monotonic();
-            let next = tokio::time::timeout(self.heartbeat, stream.next()).await;
+            let next = tokio::time::timeout(period, stream.next()).await;
             let frame = match next {
                 Ok(Some(Ok(frame))) => frame,
                 Ok(Some(Err(error))) => {
@@ -152,7 +172,7 @@ impl Service<'_> {
                     // Only a wait that took its time counts: after a stall of this process the
                     // executor has had no chance to be heard.
                     let took = clock::monotonic().saturating_sub(from);
-                    missed = if took > self.heartbeat * 2 { 0 } else { missed + 1 };
+                    missed = if took > period * 2 { 0 } else { missed + 1 };
                     if missed >= limits::HEARTBEATS_MISSED_MAX {
                         return Ended::Silent;
                     }
@@ -161,7 +181,12 @@ impl Service<'_> {
             };
             missed = 0;
             let report = match serde_json::from_slice(&frame) {
-                Ok(FromExecutor::Report { report }) => report,
+                Ok(FromExecutor::Report { report, heartbeat }) => {
+                    if let Some(said) = heartbeat {
+                        period = self.heartbeat.max(said);
+                    }
+                    report
+                }
                 Ok(FromExecutor::Hello { .. }) => return Ended::Closed,
                 Err(error) => {
                     tracing::warn!(executor = %self.executor, %error, "a frame is not understood");

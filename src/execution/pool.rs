@@ -6,12 +6,12 @@
 //!
 //! It is longer than 400 lines because starting, hearing and losing an executor change one state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::net::UnixListener;
@@ -25,7 +25,7 @@ use super::link::{self, Connection, Order};
 use super::takeover::lock_path;
 use crate::limits;
 use crate::model::command::Dispatch;
-use crate::model::event::{AttemptRef, Event};
+use crate::model::event::{AttemptRef, Event, Hello};
 use crate::model::id::ExecutorId;
 use crate::model::settings::Settings;
 
@@ -37,6 +37,9 @@ const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 pub struct PoolArgs {
     /// Executors and heartbeat.
     pub settings: Arc<Settings>,
+    /// Executors that are configured no more and have RUNNING attempts: each is kept like the
+    /// others, so that these attempts end or are lost. One that is configured too counts once.
+    pub retiring: Vec<ExecutorId>,
     /// The configuration's file, for the executors' command lines.
     pub config_file: Option<PathBuf>,
     /// The daemon's state directory, which it has locked.
@@ -84,7 +87,7 @@ pub enum ExecutionError {
     },
 }
 
-/// The configured executors, as the daemon commands them (requirement F1).
+/// The configured executors and those that retire, as the daemon commands them (requirement F1).
 #[derive(Debug)]
 pub struct ExecutorPool {
     links: BTreeMap<ExecutorId, Arc<Link>>,
@@ -105,8 +108,9 @@ impl ExecutorPool {
         let own = TaskTracker::new();
         let mut links = BTreeMap::new();
         let mut doors = BTreeMap::new();
-        for executor in &args.settings.executors {
-            let id = &executor.id;
+        let configured = args.settings.executors.iter().map(|executor| &executor.id);
+        let ids: BTreeSet<&ExecutorId> = configured.chain(&args.retiring).collect();
+        for id in ids {
             let fit = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
             if id.as_str().is_empty()
                 || id.as_str().starts_with('.')
@@ -135,7 +139,8 @@ impl ExecutorPool {
             doors.insert(id.clone(), door);
             args.tracker.spawn(own.track_future(keeper.keep_until_stopped()));
         }
-        let receive = receive(listener, doors, own.clone(), args.stop.clone());
+        let heartbeat = args.settings.heartbeat;
+        let receive = receive(listener, doors, heartbeat, own.clone(), args.stop.clone());
         args.tracker.spawn(own.track_future(receive));
         Ok(Self { links, socket, stop: args.stop, own })
     }
@@ -160,7 +165,7 @@ impl ExecutorPool {
 
     fn order(&self, executor: &ExecutorId, order: Order) {
         let Some(link) = self.links.get(executor) else {
-            tracing::debug!(%executor, "an order for an executor that is not configured");
+            tracing::debug!(%executor, "an order for an executor that is not kept");
             return;
         };
         let mut orders = link.orders();
@@ -235,14 +240,42 @@ fn command(args: &PoolArgs, id: &ExecutorId, socket: &Path) -> Vec<String> {
     command
 }
 
+/// Who was turned away because nobody keeps it. It comes again and again as long as it has
+/// attempts, and is told of once.
+#[derive(Default)]
+struct Refused {
+    // Never held over an await: it guards one look.
+    incarnations: Mutex<BTreeMap<ExecutorId, u64>>,
+}
+
+impl Refused {
+    fn note(&self, hello: &Hello) {
+        if !self.is_new(hello) {
+            return;
+        }
+        let (executor, running) = (&hello.executor, hello.running.len());
+        tracing::warn!(
+            %executor, incarnation = hello.incarnation, pid = hello.pid, running,
+            "an executor that is not configured is refused; it ends by itself when idle"
+        );
+    }
+
+    fn is_new(&self, hello: &Hello) -> bool {
+        let mut known = self.incarnations.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(hello.executor.clone(), hello.incarnation) != Some(hello.incarnation)
+    }
+}
+
 /// Receives connections and brings each to the keeper of its executor.
 async fn receive(
     listener: UnixListener,
     doors: BTreeMap<ExecutorId, mpsc::Sender<Connection>>,
+    heartbeat: Duration,
     tracker: TaskTracker,
     stop: CancellationToken,
 ) {
     let doors = Arc::new(doors);
+    let refused = Arc::new(Refused::default());
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -257,18 +290,20 @@ async fn receive(
                 continue;
             }
         };
-        let (doors, stop) = (Arc::clone(&doors), stop.clone());
+        let (doors, refused, stop) = (Arc::clone(&doors), Arc::clone(&refused), stop.clone());
         let greeting = async move {
-            let connection = match link::greet(stream).await {
+            let mut connection = match link::greet(stream).await {
                 Ok(connection) => connection,
                 Err(why) => return tracing::warn!(why, "an executor's connection is refused"),
             };
-            let id = &connection.hello.executor;
-            match doors.get(id) {
-                // A keeper that is gone has stopped.
-                Some(door) => drop(door.send(connection).await),
-                None => tracing::warn!(executor = %id, "an executor that is not configured"),
+            let Some(door) = doors.get(&connection.hello.executor) else {
+                return refused.note(&connection.hello);
+            };
+            if let Err(why) = connection.welcome(heartbeat).await {
+                return tracing::warn!(why, "an executor's connection broke");
             }
+            // A keeper that is gone has stopped.
+            drop(door.send(connection).await);
         };
         tracker.spawn(async move {
             tokio::select! {

@@ -1,7 +1,8 @@
 //! Processes at the level of the system: start one, signal exactly one, reap whatever ended.
 //!
 //! The only file with `unsafe`: what must be set between fork and exec (session, limits, user,
-//! directory, dispositions, descriptors) has no safe way in std, wait4 is the one call that gives
+//! directory, dispositions, descriptors) has no safe way in std, whose own fork waits until the
+//! program has begun, however long that takes; wait4 is the one call that gives
 //! exit status and resource use together, and a pidfd is the one way to signal a process that is
 //! not our child without the risk of hitting another that took its number.
 //! It knows nothing of tasks, attempts or messages for people.
@@ -26,6 +27,10 @@ use super::session::{self, Identity};
 
 /// Signals there are, the real-time ones included.
 const SIGNAL_MAX: c_int = 64;
+/// Where a child that has no program yet keeps the pipe on which it reports a failed start.
+const REPORT: c_int = 3;
+/// Where close_range is missing, descriptors below this one are closed one by one.
+const CLOSED_ONE_BY_ONE: c_int = 1024;
 
 /// All that a new process is to be; made before the fork, because nothing may be allocated after.
 pub(super) struct Plan {
@@ -90,22 +95,9 @@ impl Step {
         Self::Exec,
     ];
 
-    /// Packs step and error number into the one number that std carries from child to parent.
-    fn mark(self, error: &io::Error) -> io::Error {
-        let errno = error.raw_os_error().unwrap_or(libc::EIO) & 0xffff;
-        io::Error::from_raw_os_error(((self as i32) << 16) | errno)
-    }
-
-    /// The inverse of [`Self::mark`]; a number without a step is std's own: fork or its pipe.
-    fn unmark(error: io::Error) -> SpawnError {
-        let Some(packed) = error.raw_os_error() else {
-            return SpawnError { step: Self::Fork, source: error };
-        };
-        let step = usize::try_from(packed >> 16).ok().and_then(|i| Self::ALL.get(i).copied());
-        SpawnError {
-            step: step.unwrap_or(Self::Fork),
-            source: io::Error::from_raw_os_error(packed & 0xffff),
-        }
+    /// This step's failure. No allocation: it is made in the child.
+    fn failed(self) -> impl Fn(nix::errno::Errno) -> SpawnError {
+        move |errno| SpawnError { step: self, source: errno.into() }
     }
 }
 
@@ -116,6 +108,26 @@ pub(super) struct SpawnError {
     pub(super) step: Step,
     /// The system's word.
     pub(super) source: io::Error,
+}
+
+impl SpawnError {
+    /// Longest form of [`Self::to_bytes`].
+    pub(super) const BYTES: usize = 5;
+
+    /// What the child writes into its pipe.
+    fn to_bytes(&self) -> [u8; Self::BYTES] {
+        let [a, b, c, d] = self.source.raw_os_error().unwrap_or(libc::EIO).to_ne_bytes();
+        [self.step as u8, a, b, c, d]
+    }
+
+    /// What the parent reads from it; nothing at all says that the program has begun, or that the
+    /// process ended before.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (step, errno) = bytes.split_first()?;
+        let step = Step::ALL.get(usize::from(*step)).copied().unwrap_or(Step::Fork);
+        let errno = errno.try_into().map_or(libc::EIO, i32::from_ne_bytes);
+        Some(Self { step, source: io::Error::from_raw_os_error(errno) })
+    }
 }
 
 /// C strings together with the null-terminated vector of pointers that execve wants.
@@ -138,33 +150,101 @@ impl Pointers {
     }
 }
 
-/// Starts a process as the leader of its own session, with /dev/null as its input and `log` as
-/// its output and error output. It must be reaped with [`reap`].
-///
-/// # Errors
-/// [`SpawnError`]; no process is left then.
-pub(super) fn spawn(plan: Plan, log: File) -> Result<u32, SpawnError> {
-    let fork = |source| SpawnError { step: Step::Fork, source };
-    let error_output = log.try_clone().map_err(fork)?;
-    let argv = Pointers::new(plan.argv.clone());
-    let env = Pointers::new(plan.env.clone());
-    // The program named here is never executed by std: the closure does that, or fails.
-    let mut command = Command::new("/bin/false");
-    command.stdin(Stdio::null()).stdout(log).stderr(error_output);
-    let become_task = move || {
-        prepare(&plan)?;
-        Err(Step::Exec.mark(&exec(&plan.programs, &argv, &env)))
-    };
-    // SAFETY: between fork and exec the closure makes system calls only; it reads memory that was
-    // filled before the fork and neither allocates, frees nor takes a lock.
-    unsafe { command.pre_exec(become_task) };
-    let child = command.spawn().map_err(Step::unmark)?;
-    Ok(child.id())
+/// All that a fork needs, so that it waits for nothing.
+pub(super) struct Ready {
+    plan: Plan,
+    argv: Pointers,
+    env: Pointers,
+    input: File,
+    log: File,
+}
+
+impl Ready {
+    /// Makes everything before the fork: the process is to be the leader of its own session, with
+    /// /dev/null as its input and `log` as its output and error output.
+    ///
+    /// # Errors
+    /// [`SpawnError`] of [`Step::Fork`].
+    pub(super) fn new(mut plan: Plan, log: File) -> Result<Self, SpawnError> {
+        let input =
+            File::open("/dev/null").map_err(|source| SpawnError { step: Step::Fork, source })?;
+        let argv = Pointers::new(std::mem::take(&mut plan.argv));
+        let env = Pointers::new(std::mem::take(&mut plan.env));
+        Ok(Self { plan, argv, env, input, log })
+    }
+
+    /// Makes the process and does not wait for its program to begin, which may take for ever: on
+    /// a mount that hangs, behind a lease. The child writes a [`SpawnError`] into `report`, the
+    /// writing end of a pipe that closes at exec, or at its end. It must be reaped with [`reap`].
+    ///
+    /// # Errors
+    /// [`SpawnError`] of [`Step::Fork`]; no process is left then.
+    pub(super) fn fork(&self, report: &OwnedFd) -> Result<u32, SpawnError> {
+        let failed = Step::Fork.failed();
+        // A signal to the child must not run our handlers, which write to pipes that it shares.
+        let mut before = SigSet::empty();
+        sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before))
+            .map_err(&failed)?;
+        // SAFETY: other threads may hold locks, so the child makes system calls only, on memory
+        // that was filled before; it neither allocates nor frees and never comes back from here.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            self.become_task(report);
+        }
+        let pid = nix::errno::Errno::result(pid);
+        // Setting a mask that was there cannot fail.
+        sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None).ok();
+        Ok(pid.map_err(failed)?.unsigned_abs())
+    }
+
+    /// The child's whole life before the program, or its end.
+    fn become_task(&self, report: &OwnedFd) -> ! {
+        let error =
+            match self.take_descriptors(report.as_raw_fd()).and_then(|()| prepare(&self.plan)) {
+                Err(error) => error,
+                Ok(()) => {
+                    let source = exec(&self.plan.programs, &self.argv, &self.env);
+                    SpawnError { step: Step::Exec, source }
+                }
+            };
+        let bytes = error.to_bytes();
+        // SAFETY: the bytes live on this stack; `_exit` runs nothing of ours.
+        unsafe {
+            libc::write(REPORT, bytes.as_ptr().cast(), bytes.len());
+            libc::_exit(127)
+        }
+    }
+
+    /// Puts the four descriptors in their places and closes all others first thing: as long as
+    /// this child hangs it must hold neither the executor's lock nor its connection.
+    fn take_descriptors(&self, report: c_int) -> Result<(), SpawnError> {
+        let (input, log) = (self.input.as_raw_fd(), self.log.as_raw_fd());
+        for (from, to) in [(input, 0), (log, 1), (log, 2), (report, REPORT)] {
+            // 0 to 2 are open in every process of ours, so `from` is none of them, and it is the
+            // last of the four that may take another's number.
+            // SAFETY: a system call on numbers.
+            if from != to && unsafe { libc::dup3(from, to, 0) } < 0 {
+                return Err(Step::Fork.failed()(nix::errno::Errno::last()));
+            }
+        }
+        // SAFETY: system calls on numbers; nothing of ours uses these descriptors again.
+        unsafe {
+            libc::fcntl(REPORT, libc::F_SETFD, libc::FD_CLOEXEC);
+            let first = REPORT.unsigned_abs() + 1;
+            if libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) != 0 {
+                // An old kernel. What is above is closed by exec.
+                for other in REPORT + 1..CLOSED_ONE_BY_ONE {
+                    libc::close(other);
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// In the child: everything but the exec itself, in the order that rights demand.
-fn prepare(plan: &Plan) -> io::Result<()> {
-    let at = |step: Step| move |errno: nix::errno::Errno| step.mark(&errno.into());
+fn prepare(plan: &Plan) -> Result<(), SpawnError> {
+    let at = Step::failed;
     setsid().map_err(at(Step::Session))?;
     reset_signals();
     for (resource, soft, hard) in &plan.limits {
@@ -173,7 +253,7 @@ fn prepare(plan: &Plan) -> io::Result<()> {
     if let Some(nice) = plan.nice {
         // SAFETY: a plain system call without pointers.
         if unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) } != 0 {
-            return Err(Step::Nice.mark(&io::Error::last_os_error()));
+            return Err(at(Step::Nice)(nix::errno::Errno::last()));
         }
     }
     if let Some(ids) = &plan.ids {
@@ -182,7 +262,7 @@ fn prepare(plan: &Plan) -> io::Result<()> {
         setresuid(ids.uid, ids.uid, ids.uid).map_err(at(Step::User))?;
         // What was given up must not come back.
         if !ids.uid.is_root() && setuid(Uid::from_raw(0)).is_ok() {
-            return Err(Step::User.mark(&io::Error::from_raw_os_error(libc::EPERM)));
+            return Err(at(Step::User)(nix::errno::Errno::EPERM));
         }
     }
     umask(plan.umask);
@@ -192,7 +272,6 @@ fn prepare(plan: &Plan) -> io::Result<()> {
         Err(_) if plan.cwd_optional => chdir(c"/").map_err(at(Step::Directory))?,
         Err(errno) => return Err(at(Step::Directory)(errno)),
     }
-    close_on_exec();
     Ok(())
 }
 
@@ -323,6 +402,19 @@ pub(super) fn signal_group(leader: Identity, signal: Signal) {
     if let Ok(pid) = libc::pid_t::try_from(leader.pid) {
         // A group that is gone already is what a signal is for.
         nix::sys::signal::killpg(nix::unistd::Pid::from_raw(pid), signal).ok();
+    }
+}
+
+/// Holds a lease on a file, as a file server does: whoever executes it waits for
+/// `/proc/sys/fs/lease-break-time`, or until the file is closed.
+#[cfg(test)]
+pub(super) fn lease(file: &File) {
+    /// fcntl(2); the libc crate does not name it.
+    const F_SETSIG: c_int = 10;
+    // SAFETY: system calls on numbers. The signal for the holder is one that is ignored.
+    unsafe {
+        assert_eq!(libc::fcntl(file.as_raw_fd(), F_SETSIG, libc::SIGURG), 0);
+        assert_eq!(libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK), 0);
     }
 }
 

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::journal::{Entry, Journal};
 use super::process::{self, End, Reaped};
 use super::session::{self, Identity, Orphans, Session};
-use super::start::{self, Leader, StartError};
+use super::start::{self, Launched, Leader, Prepared, StartError};
 use super::wire::Assignment;
 use super::{clock, output, result_file};
 use crate::model::event::{AttemptRef, Finished, Outcome, Report, Started, TaskResult};
@@ -28,14 +28,52 @@ const LOOK_LAST: Duration = Duration::from_millis(200);
 /// After KILL; what is still there then hangs in the kernel and is not waited for.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 
+/// Starts that are prepared at the same time, on threads of the runtime's pool.
+const PREPARE_MAX: usize = 4;
+/// A preparation that takes longer hangs somewhere and no longer counts among them.
+const PREPARE_WITHIN: Duration = Duration::from_millis(100);
+
 /// What all attempts of this executor share.
 pub(super) struct Hands {
+    /// Starts that are being prepared.
+    preparing: Semaphore,
     /// Its children.
     pub(super) children: Children,
     /// Its memory.
     pub(super) journal: Journal,
     /// The machine's boot.
     pub(super) boot_id: Arc<str>,
+}
+
+impl Hands {
+    pub(super) fn new(journal: Journal) -> Self {
+        Self {
+            preparing: Semaphore::new(PREPARE_MAX),
+            children: Children::default(),
+            journal,
+            boot_id: clock::boot_id(),
+        }
+    }
+
+    /// Prepares a start beside this thread, so that one that hangs holds up only itself. Whoever
+    /// drops this lets it hang.
+    async fn prepare(&self, assignment: &Arc<Assignment>) -> Result<Prepared, StartError> {
+        // The semaphore is never closed.
+        let permit = self.preparing.acquire().await.ok();
+        let assignment = Arc::clone(assignment);
+        let mut work = tokio::task::spawn_blocking(move || start::prepare(&assignment));
+        let done = match tokio::time::timeout(PREPARE_WITHIN, &mut work).await {
+            Ok(done) => done,
+            Err(_) => {
+                drop(permit);
+                work.await
+            }
+        };
+        done.unwrap_or_else(|error| {
+            let message = format!("cannot prepare the start: {error}");
+            Err(StartError { message, transient: false })
+        })
+    }
 }
 
 /// The leaders that run, and who waits for each.
@@ -89,31 +127,45 @@ pub(super) async fn run(
     kill: CancellationToken,
     reports: mpsc::Sender<Report>,
 ) {
-    let (mut entry, leader) = match begin(&hands, &assignment, &kill) {
-        Ok(begun) => begun,
-        Err(finished) => return report(&reports, Report::Finished(finished)).await,
-    };
-    let exit = hands.children.watch(leader.identity.pid);
-    let started_at = clock::now();
-    if let Err(error) = entry.started(leader.identity) {
-        tracing::warn!(instance = %assignment.of.instance_id, %error, "cannot journal a start");
-    }
-    let session = Session::new(leader.identity, &assignment.of, Orphans::Ours);
+    let assignment = Arc::new(assignment);
+    let Begun { mut entry, mut launched, exit, started_at } =
+        match begin(&hands, &assignment, &kill).await {
+            Ok(begun) => begun,
+            Err(finished) => return report(&reports, Report::Finished(finished)).await,
+        };
+    let leader = launched.leader.identity;
+    let log = launched.leader.log.try_clone();
+    let session = Session::new(leader, &assignment.of, Orphans::Ours);
     let watch = Watch { hands: &hands, assignment: &assignment, session: &session };
-    let started = Started { of: assignment.of.clone(), pid: leader.identity.pid, at: started_at };
+    let started = async {
+        let verdict = launched.verdict(&assignment).await;
+        if verdict.is_ok() {
+            let of = assignment.of.clone();
+            report(&reports, Report::Started(Started { of, pid: leader.pid, at: started_at }))
+                .await;
+        }
+        verdict
+    };
     let bounded = async {
-        output::bound(&leader.log, &assignment.log_path, assignment.log_bytes_max).await;
+        if let Ok(log) = &log {
+            output::bound(log, &assignment.log_path, assignment.log_bytes_max).await;
+        }
         std::future::pending().await
     };
     let ended = async {
         tokio::select! {
-            ended = watch.to_the_end(leader.identity, exit, &kill) => ended,
+            ended = watch.to_the_end(leader, exit, &kill) => ended,
             never = bounded => never,
         }
     };
-    // Together, so that a daemon that does not read holds up no deadline.
-    let ((), (reaped, cause)) = tokio::join!(report(&reports, Report::Started(started)), ended);
-    let finished = Box::new(finish(&assignment, &leader, reaped, cause, started_at));
+    // Together, so that neither a program that does not begin nor a daemon that does not read
+    // holds up a deadline.
+    let (started, (reaped, cause)) = tokio::join!(started, ended);
+    let leader = launched.leader;
+    let finished = Box::new(match started {
+        Ok(()) => finish(&assignment, &leader, reaped, cause, started_at),
+        Err(error) => never_started(&assignment.of, error, cause == Cause::Killed),
+    });
     if let Err(error) = entry.finished(&finished) {
         tracing::warn!(instance = %assignment.of.instance_id, %error, "cannot journal an end");
     }
@@ -131,24 +183,45 @@ async fn report(reports: &mpsc::Sender<Report>, report: Report) {
     }
 }
 
+/// An attempt that has a process.
+struct Begun {
+    entry: Entry,
+    launched: Launched,
+    exit: oneshot::Receiver<Reaped>,
+    started_at: Timestamp,
+}
+
 /// Accepts and starts; an attempt that never ran has its end at once.
-fn begin(
+async fn begin(
     hands: &Hands,
-    assignment: &Assignment,
+    assignment: &Arc<Assignment>,
     kill: &CancellationToken,
-) -> Result<(Entry, Leader), Box<Finished>> {
+) -> Result<Begun, Box<Finished>> {
     let of = &assignment.of;
     let mut entry = hands.journal.accept(of, &hands.boot_id).map_err(|error| {
         let message = format!("cannot journal the attempt: {error}");
         Box::new(never_started(of, StartError { message, transient: false }, false))
     })?;
-    let failed = if kill.is_cancelled() {
-        let message = "cancelled before it was started".to_owned();
-        never_started(of, StartError { message, transient: false }, true)
-    } else {
-        match start::start(assignment) {
-            Ok(leader) => return Ok((entry, leader)),
-            Err(error) => never_started(of, error, false),
+    let prepared = tokio::select! {
+        biased;
+        () = kill.cancelled() => None,
+        prepared = hands.prepare(assignment) => Some(prepared),
+    };
+    let failed = match prepared.map(|p| p.and_then(|p| p.launch(assignment))) {
+        Some(Ok(launched)) => {
+            let leader = launched.leader.identity;
+            let exit = hands.children.watch(leader.pid);
+            let started_at = clock::now();
+            // Before its program begins: one that hangs there is ended too by whoever comes next.
+            if let Err(error) = entry.started(leader) {
+                tracing::warn!(instance = %of.instance_id, %error, "cannot journal a start");
+            }
+            return Ok(Begun { entry, launched, exit, started_at });
+        }
+        Some(Err(error)) => never_started(of, error, false),
+        None => {
+            let message = "cancelled before it was started".to_owned();
+            never_started(of, StartError { message, transient: false }, true)
         }
     };
     if let Err(error) = entry.finished(&failed) {

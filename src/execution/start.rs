@@ -9,12 +9,17 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
+use nix::fcntl::OFlag;
 use nix::sys::resource::Resource;
 use nix::sys::stat::Mode;
-use nix::unistd::{Gid, Group, Uid, User, chown, getegid, geteuid, getgrouplist};
+use nix::unistd::{Gid, Group, Uid, User, chown, getegid, geteuid, getgrouplist, pipe2};
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
 
-use super::process::{self, Ids, Plan, SpawnError, Step};
+use super::process::{Ids, Plan, Ready, SpawnError, Step};
 use super::session::{self, Identity};
 use super::wire::Assignment;
 use crate::model::spec::Limits;
@@ -24,6 +29,8 @@ pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Those of root.
 pub(super) const ROOT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const UMASK: u32 = 0o022;
+/// Time in which the reason for a failed start is looked for.
+const EXPLAIN_WITHIN: Duration = Duration::from_secs(5);
 
 /// A leader that was started.
 #[derive(Debug)]
@@ -68,11 +75,30 @@ struct Account {
     ids: Option<Ids>,
 }
 
-/// Starts an assignment's leader.
+/// A start of which everything that may take its time is done, but for the program's own file.
+pub(super) struct Prepared {
+    ready: Ready,
+    log: File,
+    log_from: u64,
+    account: String,
+    cwd: String,
+}
+
+/// A process that is there; its program may have begun, or not yet, or never will.
+pub(super) struct Launched {
+    /// It.
+    pub(super) leader: Leader,
+    verdict: pipe::Receiver,
+    account: String,
+    cwd: String,
+}
+
+/// Prepares an assignment's start. Blocks, for ever if a mount or the user database hangs: not for
+/// the thread on which an executor lives.
 ///
 /// # Errors
-/// [`StartError`]; nothing runs then.
-pub(super) fn start(assignment: &Assignment) -> Result<Leader, StartError> {
+/// [`StartError`].
+pub(super) fn prepare(assignment: &Assignment) -> Result<Prepared, StartError> {
     let account = account(assignment.user.as_deref(), assignment.group.as_deref())?;
     let log = open_log(&assignment.log_path)?;
     let log_from = log.metadata().map_or(0, |m| m.len());
@@ -93,11 +119,54 @@ pub(super) fn start(assignment: &Assignment) -> Result<Leader, StartError> {
         nice: assignment.nice,
         limits: limits(&assignment.limits),
     };
+    let account = account.name;
     let output = log.try_clone().map_err(|e| StartError::io("cannot start a process", &e))?;
-    let pid = process::spawn(plan, output).map_err(|e| explain(&e, assignment, &account, &cwd))?;
-    // The child is not reaped before the executor's loop turns, so its entry is there.
-    let identity = session::identify(pid).unwrap_or(Identity { pid, start_ticks: 0 });
-    Ok(Leader { identity, log, log_from })
+    let ready = Ready::new(plan, output).map_err(|e| explain(&e, assignment, &account, &cwd))?;
+    Ok(Prepared { ready, log, log_from, account, cwd })
+}
+
+impl Prepared {
+    /// Makes the process and waits for nothing. Nobody may reap before its number is known to
+    /// whoever does: call it on the thread that reaps.
+    ///
+    /// # Errors
+    /// [`StartError`]; no process is left then.
+    pub(super) fn launch(self, assignment: &Assignment) -> Result<Launched, StartError> {
+        let Self { ready, log, log_from, account, cwd } = self;
+        let failed = |e: io::Error| StartError::io("cannot start a process", &e);
+        let (reader, writer) =
+            pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).map_err(|errno| failed(errno.into()))?;
+        let verdict = pipe::Receiver::from_owned_fd(reader).map_err(failed)?;
+        let pid = ready.fork(&writer).map_err(|e| explain(&e, assignment, &account, &cwd))?;
+        // It is not reaped before this thread turns to that, so its entry is there.
+        let identity = session::identify(pid).unwrap_or(Identity { pid, start_ticks: 0 });
+        Ok(Launched { leader: Leader { identity, log, log_from }, verdict, account, cwd })
+    }
+}
+
+impl Launched {
+    /// Waits until the program has begun, or the process has ended before. Once asked, it is not
+    /// to be asked again.
+    ///
+    /// # Errors
+    /// [`StartError`]: the process ends without a program.
+    pub(super) async fn verdict(&mut self, assignment: &Arc<Assignment>) -> Result<(), StartError> {
+        let mut bytes = Vec::with_capacity(SpawnError::BYTES);
+        if let Err(error) = self.verdict.read_to_end(&mut bytes).await {
+            tracing::warn!(%error, "cannot hear how a start went");
+        }
+        let Some(error) = SpawnError::from_bytes(&bytes) else { return Ok(()) };
+        let plain = StartError::io("cannot start a process", &error.source);
+        let (assignment, account, cwd) =
+            (Arc::clone(assignment), self.account.clone(), self.cwd.clone());
+        // It looks at the program's file, which may be where everything hangs.
+        let explained =
+            tokio::task::spawn_blocking(move || explain(&error, &assignment, &account, &cwd));
+        Err(match tokio::time::timeout(EXPLAIN_WITHIN, explained).await {
+            Ok(Ok(explained)) => explained,
+            Ok(Err(_)) | Err(_) => plain,
+        })
+    }
 }
 
 /// Looks up who the task runs as; [`Account::ids`] is set only if that is somebody else.
@@ -245,23 +314,18 @@ fn c_string(text: &str) -> Result<CString, StartError> {
     })
 }
 
-/// Says which object the system's error is about.
-fn explain(
-    error: &SpawnError,
-    assignment: &Assignment,
-    account: &Account,
-    cwd: &str,
-) -> StartError {
+/// Says which object the system's error is about. Of a program's file, it blocks.
+fn explain(error: &SpawnError, assignment: &Assignment, account: &str, cwd: &str) -> StartError {
     let what = match error.step {
         Step::Fork => "cannot make a process".to_owned(),
         Step::Session => "cannot make a session".to_owned(),
         Step::Limits => format!("cannot set the limits {}", named(&assignment.limits)),
         Step::Nice => format!("cannot set nice {}", assignment.nice.unwrap_or(0)),
         Step::User => match &assignment.group {
-            Some(group) => format!("cannot become user {} in group {group}", account.name),
-            None => format!("cannot become user {}", account.name),
+            Some(group) => format!("cannot become user {account} in group {group}"),
+            None => format!("cannot become user {account}"),
         },
-        Step::Directory => format!("cannot change to the directory {cwd} as {}", account.name),
+        Step::Directory => format!("cannot change to the directory {cwd} as {account}"),
         Step::Exec => return explain_exec(&error.source, &assignment.program, cwd),
     };
     StartError::io(&what, &error.source)

@@ -115,11 +115,12 @@ pub(super) fn incarnation(path: &Path) -> io::Result<u64> {
 
 /// Ends what still runs of an earlier process's attempts: TERM, a second, KILL. The daemon does so
 /// before it calls an executor lost, and the next process of the id once more, for the case that
-/// no daemon was there.
+/// no daemon was there. In a copied directory nothing is ended: what it names is the original's,
+/// and so is what carries an attempt's name in its environment.
 pub(super) async fn end_left(left: &[Left], boot_id: &Arc<str>) {
     let sessions: Vec<Session> = left
         .iter()
-        .filter(|one| one.boot_id.as_ref() == Some(boot_id) || one.boot_id.is_none())
+        .filter(|one| one.is_own && one.boot_id.as_ref() == Some(boot_id))
         .map(|one| {
             // Without a line about its start there may be a process all the same.
             let leader = one.leader.unwrap_or(Identity::UNKNOWN);

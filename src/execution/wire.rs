@@ -29,6 +29,9 @@ pub enum ToExecutor {
     Welcome {
         /// The daemon's [`PROTOCOL`].
         protocol: u32,
+        /// Period of the heartbeat from now on; `None`: an older daemon, nothing changes.
+        #[serde(default, rename = "heartbeatMs", with = "optional_millis")]
+        heartbeat: Option<Duration>,
     },
     /// Start an attempt; repeated, it changes nothing.
     Run(Box<Assignment>),
@@ -52,6 +55,9 @@ pub enum FromExecutor {
     Hello {
         /// The executor's [`PROTOCOL`].
         protocol: u32,
+        /// Period of its heartbeat; `None`: an older executor, it does not say.
+        #[serde(default, rename = "heartbeatMs", with = "optional_millis")]
+        heartbeat: Option<Duration>,
         /// Who it is and what it has.
         hello: Box<Hello>,
     },
@@ -59,6 +65,14 @@ pub enum FromExecutor {
     Report {
         /// What.
         report: Report,
+        /// Period of its heartbeat, which each heartbeat says.
+        #[serde(
+            default,
+            rename = "heartbeatMs",
+            with = "optional_millis",
+            skip_serializing_if = "Option::is_none"
+        )]
+        heartbeat: Option<Duration>,
     },
 }
 
@@ -152,10 +166,22 @@ mod tests {
         );
         assert_eq!(serde_json::from_slice::<ToExecutor>(&bytes).unwrap(), kill);
 
-        let report =
-            FromExecutor::Report { report: Report::Heartbeat(Load { running: 3, load1: 0.5 }) };
+        let report = FromExecutor::Report {
+            report: Report::Heartbeat(Load { running: 3, load1: 0.5 }),
+            heartbeat: Some(Duration::from_millis(7)),
+        };
         let bytes = encode(&report).unwrap();
         assert_eq!(serde_json::from_slice::<FromExecutor>(&bytes).unwrap(), report);
+    }
+
+    #[test]
+    fn frames_of_an_older_schedd_are_understood() {
+        let welcome = r#"{"frame":"welcome","protocol":1}"#;
+        let expected = ToExecutor::Welcome { protocol: 1, heartbeat: None };
+        assert_eq!(serde_json::from_str::<ToExecutor>(welcome).unwrap(), expected);
+        let report =
+            r#"{"frame":"report","report":{"report":"heartbeat","running":0,"load1":0.0}}"#;
+        assert!(serde_json::from_str::<FromExecutor>(report).is_ok());
     }
 
     #[test]

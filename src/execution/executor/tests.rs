@@ -122,7 +122,7 @@ fn results_too_large_for_one_hello_are_named_in_it_and_follow() {
                         named.extend(hello.running);
                         ended.extend(hello.finished.into_iter().map(|f| f.of));
                     }
-                    FromExecutor::Report { report } => {
+                    FromExecutor::Report { report, .. } => {
                         let Report::Finished(finished) = report else { panic!("{report:?}") };
                         assert!(named.contains(&finished.of));
                         ended.insert(finished.of);
@@ -136,6 +136,29 @@ fn results_too_large_for_one_hello_are_named_in_it_and_follow() {
         };
         let (said, heard) = tokio::join!(executor.hello(&mut line), hear);
         assert_eq!((said, heard), (Ok(()), 80));
+    });
+}
+
+#[test]
+fn one_that_is_refused_comes_again_ever_later() {
+    live(|dir| async move {
+        let executor = begun(&dir).await;
+        let listener = UnixListener::bind(dir.join("sock")).unwrap();
+        let refuse = async {
+            let from = clock::monotonic();
+            for _ in 0..7 {
+                let (peer, _) = listener.accept().await.unwrap();
+                assert!(frames(peer).next().await.is_some(), "its Hello, and no welcome");
+            }
+            clock::monotonic() - from
+        };
+        tokio::select! {
+            () = executor.serve() => panic!("it does not end before a minute"),
+            took = refuse => {
+                // 10, 20, 40, 80, 160 and 320 ms between the seven.
+                assert!(took >= Duration::from_millis(630), "{took:?}");
+            }
+        }
     });
 }
 

@@ -1,10 +1,11 @@
 //! The pool with real executor processes: this test program, started once more by a script.
 
 use super::super::executor::{self, ExecutorArgs};
+use super::super::takeover::attempts_dir;
 use super::super::testing::{alone, dispatch, settings};
 use super::super::{process, session};
 use super::*;
-use crate::model::event::{Finished, Hello, Outcome, Report};
+use crate::model::event::{Finished, Outcome, Report};
 use nix::sys::signal::Signal;
 
 const HEARTBEAT: Duration = Duration::from_millis(100);
@@ -36,6 +37,14 @@ struct Daemon {
 
 impl Daemon {
     fn start(dir: &Path) -> Self {
+        Self::start_with(dir, HEARTBEAT)
+    }
+
+    fn start_with(dir: &Path, heartbeat: Duration) -> Self {
+        Self::start_retiring(dir, settings(heartbeat), Vec::new())
+    }
+
+    fn start_retiring(dir: &Path, settings: Settings, retiring: Vec<ExecutorId>) -> Self {
         let program = dir.join("schedd");
         let test = std::env::current_exe().unwrap();
         let script = format!(
@@ -47,7 +56,8 @@ impl Daemon {
         fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
         let (tell, events) = mpsc::channel(64);
         let pool = ExecutorPool::start(PoolArgs {
-            settings: settings(HEARTBEAT).into(),
+            settings: settings.into(),
+            retiring,
             config_file: None,
             state_dir: dir.join("state"),
             log_dir: dir.join("log"),
@@ -112,8 +122,12 @@ fn live<F: Future<Output = ()>>(test: impl FnOnce(PathBuf) -> F) {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(test(dir.path().to_owned()));
     drop(runtime);
-    // Executors outlive their daemon, but not the test.
-    let pid = fs::read_to_string(dir.path().join("state/executors/local.lock")).unwrap();
+    end_executor(dir.path());
+}
+
+/// Executors outlive their daemon, but not the test.
+fn end_executor(dir: &Path) {
+    let pid = fs::read_to_string(dir.join("state/executors/local.lock")).unwrap();
     if let Some(process) = session::identify(pid.trim().parse().unwrap()) {
         assert!(process::signal(process, Signal::SIGKILL));
     }
@@ -202,6 +216,35 @@ fn a_killed_executor_is_lost_at_once_and_the_next_one_ends_what_it_left() {
 }
 
 #[test]
+fn a_copy_of_the_state_ends_nothing_of_the_original() {
+    live(|dir| async move {
+        let mut daemon = Daemon::start(&dir);
+        let original = daemon.hello().await;
+        let attempt = dispatch("SHELL", "sleep 99", &[]);
+        daemon.pool.run(attempt.clone());
+        daemon.started().await;
+
+        let copy = dir.join("copy");
+        let from = attempts_dir(&dir.join("state"), &original.executor);
+        let to = attempts_dir(&copy.join("state"), &original.executor);
+        fs::create_dir_all(&to).unwrap();
+        for entry in fs::read_dir(&from).unwrap() {
+            let entry = entry.unwrap();
+            fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+        let mut second = Daemon::start(&copy);
+        let hello = second.hello().await;
+        assert_eq!(hello.lost, vec![attempt.of.clone()], "it was accepted, somewhere");
+        second.pool.stop().await;
+        end_executor(&copy);
+
+        daemon.pool.kill(&original.executor, attempt.of);
+        assert!(daemon.finished().await.killed, "until then it ran");
+        daemon.pool.stop().await;
+    });
+}
+
+#[test]
 fn a_silent_executor_is_killed_and_replaced_also_by_a_daemon_that_did_not_start_it() {
     live(|dir| async move {
         let mut daemon = Daemon::start(&dir);
@@ -215,6 +258,65 @@ fn a_silent_executor_is_killed_and_replaced_also_by_a_daemon_that_did_not_start_
         assert_eq!(daemon.hello().await.incarnation, 2);
         daemon.pool.stop().await;
     });
+}
+
+#[test]
+fn an_executor_follows_the_next_daemons_heartbeat_and_is_not_lost_until_it_does() {
+    live(|dir| async move {
+        let mut daemon = Daemon::start_with(&dir, Duration::from_secs(3600));
+        daemon.hello().await;
+        daemon.pool.stop().await;
+        let mut daemon = Daemon::start_with(&dir, HEARTBEAT);
+        let hello = daemon.hello().await;
+        assert_eq!(hello.incarnation, 1);
+        // With the old period there would be one at once and the next in an hour; and with that
+        // of its Hello, the daemon counts no miss before.
+        for _ in 0..2 * limits::HEARTBEATS_MISSED_MAX {
+            let event = tokio::time::timeout(Duration::from_secs(20), daemon.events.recv()).await;
+            let event = event.expect("no heartbeat").unwrap();
+            assert!(matches!(event, Event::ExecutorReport { .. }), "{event:?}");
+        }
+        daemon.pool.stop().await;
+    });
+}
+
+#[test]
+fn an_executor_that_is_configured_no_more_is_kept_until_its_attempts_are_over() {
+    live(|dir| async move {
+        let mut daemon = Daemon::start(&dir);
+        daemon.hello().await;
+        let attempt = dispatch("SHELL", "sleep 99", &[]);
+        daemon.pool.run(attempt.clone());
+        daemon.started().await;
+        daemon.pool.stop().await;
+
+        let none = Settings { executors: Vec::new(), ..settings(HEARTBEAT) };
+        let retiring = vec![ExecutorId::from("local")];
+        let mut daemon = Daemon::start_retiring(&dir, none, retiring);
+        let hello = daemon.hello().await;
+        assert_eq!((hello.incarnation, &hello.running), (1, &vec![attempt.of.clone()]));
+        let process = session::identify(hello.pid).unwrap();
+        assert!(process::signal(process, Signal::SIGKILL));
+        assert_eq!(daemon.lost().await, Some(1));
+        assert_eq!(daemon.hello().await.lost, vec![attempt.of]);
+        daemon.pool.stop().await;
+    });
+}
+
+#[test]
+fn an_executor_that_nobody_keeps_is_told_of_once_per_incarnation() {
+    let hello = |incarnation| Hello {
+        executor: ExecutorId::from("gone"),
+        incarnation,
+        pid: 1,
+        boot_id: "b".into(),
+        running: Vec::new(),
+        lost: Vec::new(),
+        finished: Vec::new(),
+    };
+    let refused = Refused::default();
+    let told: Vec<bool> = [1, 1, 1, 2, 2].map(|n| refused.is_new(&hello(n))).into();
+    assert_eq!(told, [true, false, false, true, false]);
 }
 
 #[test]

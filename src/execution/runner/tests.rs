@@ -74,8 +74,7 @@ fn live<F: Future<Output = ()>>(test: impl FnOnce(Rc<Life>) -> F) {
     LocalSet::new().block_on(&runtime, async {
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::open(dir.path().join("attempts")).unwrap();
-        let hands =
-            Rc::new(Hands { children: Children::default(), journal, boot_id: clock::boot_id() });
+        let hands = Rc::new(Hands::new(journal));
         let mut signals = Signals::install().unwrap();
         let reaping = Rc::clone(&hands);
         let reap = async move {
@@ -232,6 +231,63 @@ fn a_kill_before_the_start_starts_nothing() {
         let end = attempt.finished().await;
         assert!(end.killed && end.started_at.is_none());
         assert!(!life.path().join("ran").exists());
+    });
+}
+
+#[test]
+fn a_start_that_hangs_holds_up_nobody_no_lock_and_no_kill_and_no_deadline() {
+    live(|life| async move {
+        // Leased by a file server, so to speak: exec waits for 45 s.
+        let program = life.path().join("leased");
+        std::fs::copy("/bin/true", &program).unwrap();
+        let held = std::fs::File::open(&program).unwrap();
+        process::lease(&held);
+        let lock_path = life.path().join("lock");
+        let lock = std::fs::File::create(&lock_path).unwrap();
+        lock.lock().unwrap();
+        let hanging = || Assignment {
+            program: program.to_str().unwrap().to_owned(),
+            args: Vec::new(),
+            ..life.script("")
+        };
+        let mut killed = life.begin(&hanging());
+        let timeout = Some(Duration::from_millis(300));
+        let mut late = life.begin(&Assignment { timeout, ..hanging() });
+        let end = life.end_of(&life.script("exit 3")).await;
+        assert_eq!(end.outcome, Outcome::Exited { code: 3 });
+        while life.hands.children.leaders().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        drop(lock);
+        let next = std::fs::File::open(&lock_path).unwrap();
+        while next.try_lock().is_err() {
+            // They close what they inherited first thing, which is not at once.
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(life.hands.children.leaders().len(), 2, "both still hang");
+        killed.kill.cancel();
+        killed.started().await;
+        let end = killed.finished().await;
+        assert!(end.killed, "{end:?}");
+        late.started().await;
+        assert_eq!(late.finished().await.outcome, Outcome::TimedOut);
+        drop(held);
+    });
+}
+
+#[test]
+fn a_failed_start_is_told_with_its_reason_and_leaves_no_child() {
+    live(|life| async move {
+        let assignment = Assignment { program: "/no/such".to_owned(), ..life.script("") };
+        let mut attempt = life.begin(&assignment);
+        let end = attempt.finished().await;
+        let Outcome::SpawnFailed { message, transient: false } = end.outcome else {
+            panic!("{:?}", end.outcome)
+        };
+        assert!(message.contains("/no/such: No such file"), "{message}");
+        assert_eq!(end.started_at, None);
+        assert_eq!(life.hands.children.leaders(), BTreeSet::new());
+        assert_ne!(session::strays(&BTreeSet::new()), Some(true));
     });
 }
 

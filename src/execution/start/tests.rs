@@ -2,14 +2,24 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::super::testing::{alone, assignment_in};
 use super::*;
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
 
 /// The message of a start that must fail.
 fn refused(assignment: &Assignment) -> StartError {
     let _alone = alone();
-    match start(assignment) {
-        Err(error) => error,
-        Ok(leader) => panic!("{:?} was started", leader.identity),
-    }
+    let assignment = Arc::new(assignment.clone());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut launched = match prepare(&assignment).and_then(|p| p.launch(&assignment)) {
+            Ok(launched) => launched,
+            Err(error) => return error,
+        };
+        let refused = launched.verdict(&assignment).await.unwrap_err();
+        let pid = Pid::from_raw(launched.leader.identity.pid.try_into().unwrap());
+        waitpid(pid, None).unwrap();
+        refused
+    })
 }
 
 fn script(dir: &Path, name: &str, text: &str, mode: u32) -> String {
