@@ -26,6 +26,8 @@ pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 pub const EVENT_QUEUE: usize = 4096;
 /// Events handled in one turn of the loop, and so in one commit at most.
 pub const BATCH_MAX: usize = 1024;
+/// Files that one event tells of: each may start a wave.
+pub const ARRIVALS_MAX: usize = 64;
 /// Records that a follower may lag behind before it must read from the store.
 pub const FEED_QUEUE: usize = 4096;
 /// Rows of one page of a list.

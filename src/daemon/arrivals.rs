@@ -121,7 +121,7 @@ impl Follower {
         for some in gone.chunks(limits::BATCH_MAX) {
             self.events.send(Event::FilesGone(some.to_vec())).await?;
         }
-        for some in found.arrived.chunks(limits::BATCH_MAX) {
+        for some in found.arrived.chunks(limits::ARRIVALS_MAX) {
             self.events.send(Event::FilesArrived(some.to_vec())).await?;
         }
         Ok(())

@@ -169,7 +169,7 @@ fn wire(
     let (files, watches) = watch::channel(Vec::new());
     let pool = ExecutorPool::start(PoolArgs {
         settings: Arc::clone(&settings),
-        retiring: Vec::new(),
+        retiring: engine.executors_at_work(),
         config_file: config.file.clone(),
         state_dir: config.state_dir.clone(),
         log_dir: config.log_dir.clone(),

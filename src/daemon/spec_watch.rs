@@ -230,8 +230,13 @@ impl Watcher {
             Ok(done) => done,
             Err(error) => {
                 error!(%error, "reading the spec directory broke down; definitions stay as they are");
-                self.status
-                    .send_replace(Some("the spec directory is not read any more".to_owned()));
+                let told = "the spec directory is not read any more; restart schedd".to_owned();
+                self.status.send_replace(Some(told.clone()));
+                // The core waits for the first reading: it goes on with what it remembers.
+                let broken = Definitions { unreadable: Some(told), ..Definitions::default() };
+                if self.events.send(Event::Definitions(broken)).await.is_err() {
+                    debug!("nobody takes events any more");
+                }
                 return false;
             }
         };

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::wire::Assignment;
 use crate::model::command::Dispatch;
-use crate::model::instance::Cause;
+use crate::model::placeholders::Known;
 use crate::model::spec::JsonMap;
 use crate::model::template::Template;
 
@@ -166,64 +166,11 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// What a placeholder becomes: the plain text, or JSON where there is none.
-fn text(value: &Value) -> String {
-    scalar(value).unwrap_or_else(|| if value.is_null() { String::new() } else { value.to_string() })
-}
-
 fn fill(dispatch: &Dispatch, key: &str, template: &Template) -> Result<String, String> {
-    template.fill(&|name| placeholder(dispatch, name)).map_err(|error| format!("{key}: {error}"))
-}
-
-/// The value of one placeholder (contract §2).
-fn placeholder(dispatch: &Dispatch, name: &str) -> Option<String> {
     let instance = &dispatch.instance;
-    match name {
-        "taskId" => return Some(dispatch.spec.task_id.to_string()),
-        "version" => return Some(dispatch.spec.version.to_string()),
-        "instanceId" => return Some(dispatch.of.instance_id.to_string()),
-        "attempt" => return Some(dispatch.of.attempt.to_string()),
-        "cycle" => return Some(instance.cycle.label().to_owned()),
-        "date" => return Some(instance.cycle.date().to_owned()),
-        "scheduledTime" => return Some(instance.scheduled_time.to_string()),
-        "handler" => return Some(dispatch.spec.handler.clone()),
-        _ => {}
-    }
-    let (group, rest) = name.split_once('.')?;
-    match group {
-        "params" => instance.runtime_params.get(rest).map(text),
-        "static" => instance.static_params.get(rest).map(text),
-        "event" => match &instance.trigger {
-            Cause::Event { .. } => instance.runtime_params.get(rest).map(text),
-            Cause::Cron { .. }
-            | Cause::Every { .. }
-            | Cause::Boot
-            | Cause::File { .. }
-            | Cause::Task { .. }
-            | Cause::Submit { .. }
-            | Cause::Wave { .. } => None,
-        },
-        "file" => file(&instance.trigger, rest),
-        "deps" => upstream_output(&dispatch.deps, rest),
-        _ => None,
-    }
-}
-
-fn file(cause: &Cause, part: &str) -> Option<String> {
-    let Cause::File { path } = cause else { return None };
-    match part {
-        "path" => Some(path.clone()),
-        "name" => path.rsplit('/').next().map(str::to_owned),
-        _ => None,
-    }
-}
-
-/// `TASKID.output.NAME`; a task id may itself hold dots and the word `output`.
-fn upstream_output(deps: &Value, rest: &str) -> Option<String> {
-    rest.match_indices(".output.").find_map(|(at, between)| {
-        let name = rest.get(at + between.len()..)?;
-        deps.get(rest.get(..at)?)?.get("output")?.get(name).map(text)
-    })
+    let params = &instance.runtime_params;
+    let known = Known::of(&dispatch.spec, instance, params, Some(&dispatch.deps));
+    known.text(template).map_err(|error| format!("{key}: {error}"))
 }
 
 /// A NUL ends a C string: with one inside, the task would get something else than was written.

@@ -191,6 +191,8 @@ pub enum Cause {
     Event {
         /// Its name.
         name: String,
+        /// What came with it.
+        params: JsonMap,
     },
     /// Another task's end.
     Task {

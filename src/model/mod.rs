@@ -12,6 +12,7 @@ pub mod history;
 pub mod id;
 pub mod instance;
 pub mod params;
+pub mod placeholders;
 pub mod priority;
 pub mod record;
 pub mod request;

@@ -7,11 +7,18 @@ use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::Duration;
 
 use super::error::StoreError;
 
 /// The lock's file in the state directory.
 const LOCK_FILE: &str = "schedd.lock";
+
+/// A process that a daemon had just forked holds the daemon's locks until it is another program;
+/// one whose daemon was killed at that very moment is waited for, so long.
+pub(super) const LOOKS: u32 = 200;
+/// Between two looks at a lock.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The state directory is ours for as long as this lives.
 #[derive(Debug)]
@@ -40,17 +47,22 @@ impl StateLock {
             .mode(0o600)
             .open(&path)
             .map_err(StoreError::io("open the lock", &path))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(StoreError::InUse {
-                    pid: read_pid(&mut file),
-                    dir: state_dir.to_path_buf(),
-                });
+        let mut looks = 0;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) => {
+                    let pid = read_pid(&mut file);
+                    if looks == LOOKS || pid.is_some_and(is_alive) {
+                        return Err(StoreError::InUse { pid, dir: state_dir.to_path_buf() });
+                    }
+                }
+                Err(TryLockError::Error(source)) => {
+                    return Err(StoreError::io("take the lock", &path)(source));
+                }
             }
-            Err(TryLockError::Error(source)) => {
-                return Err(StoreError::io("take the lock", &path)(source));
-            }
+            looks += 1;
+            std::thread::park_timeout(LOOK_EVERY);
         }
         file.set_len(0)
             .and_then(|()| writeln!(file, "{}", std::process::id()))
@@ -89,6 +101,10 @@ pub(super) fn sync_dir(dir: &Path) -> Result<(), StoreError> {
     File::open(dir)
         .and_then(|dir| dir.sync_all())
         .map_err(StoreError::io("sync the directory", dir))
+}
+
+fn is_alive(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
 }
 
 fn read_pid(file: &mut File) -> Option<u32> {

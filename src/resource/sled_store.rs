@@ -27,7 +27,7 @@ use super::codec;
 use super::error::StoreError;
 use super::frame::Position;
 use super::keys::{self, Range};
-use super::lock::{make_private_dir, sync_dir};
+use super::lock::{LOOK_EVERY, LOOKS, make_private_dir, sync_dir};
 use super::table::{Table, Visit, Write};
 
 /// Bytes of sled's page cache.
@@ -50,6 +50,21 @@ pub(super) struct SledStore {
     parts: RwLock<()>,
 }
 
+fn open_once(dir: &Path) -> sled::Result<sled::Db> {
+    sled::Config::new()
+        .path(dir)
+        .cache_capacity(CACHE_BYTES)
+        .mode(sled::Mode::LowSpace)
+        .use_compression(false)
+        .flush_every_ms(None)
+        .open()
+}
+
+/// sled tells a taken lock in words only.
+fn is_locked(error: &sled::Error) -> bool {
+    matches!(error, sled::Error::Io(io) if io.to_string().contains("could not acquire lock"))
+}
+
 impl SledStore {
     /// Opens or makes the database in `dir`. May panic inside sled: the caller catches.
     ///
@@ -61,14 +76,17 @@ impl SledStore {
         make_private_dir(dir)?;
         remove_half_snapshots(dir)?;
         let young = !dir.join("conf").exists();
-        let db = sled::Config::new()
-            .path(dir)
-            .cache_capacity(CACHE_BYTES)
-            .mode(sled::Mode::LowSpace)
-            .use_compression(false)
-            .flush_every_ms(None)
-            .open()
-            .map_err(failed("open", dir))?;
+        let mut looks = 0;
+        // Nobody else may have it, for the state directory is locked: see `LOOKS`.
+        let db = loop {
+            match open_once(dir) {
+                Err(error) if is_locked(&error) && looks < LOOKS => {
+                    looks += 1;
+                    std::thread::park_timeout(LOOK_EVERY);
+                }
+                opened => break opened.map_err(failed("open", dir))?,
+            }
+        };
         let data_path = dir.join("db");
         let data = File::options()
             .read(true)

@@ -11,7 +11,7 @@ use super::state::{Process, State};
 use super::turn::Turn;
 use crate::model::command::Effects;
 use crate::model::event::{Event, Report};
-use crate::model::id::LogSeq;
+use crate::model::id::{ExecutorId, LogSeq};
 use crate::model::record::{Record, Row};
 use crate::model::request::{Answer, Caller, Reply, Request};
 use crate::model::settings::Settings;
@@ -75,6 +75,13 @@ impl Engine {
         let due = if self.state.opened { self.state.agenda.next() } else { None };
         let hears_until = self.state.stopping.and_then(|stopping| stopping.hears_until);
         due.into_iter().chain(hears_until).min()
+    }
+
+    /// Executors that have an attempt, whether or not the configuration still names them: what
+    /// they run ends and is told before they go.
+    #[must_use]
+    pub fn executors_at_work(&self) -> Vec<ExecutorId> {
+        self.state.usage.executors().cloned().collect()
     }
 
     /// What differs between this engine and one loaded from the store: nothing, ever.

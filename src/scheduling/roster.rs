@@ -84,6 +84,11 @@ impl Usage {
         step(&mut self.by_owner, owner.to_owned(), running);
     }
 
+    /// Executors on which something runs.
+    pub(super) fn executors(&self) -> impl Iterator<Item = &ExecutorId> {
+        self.by_executor.keys()
+    }
+
     pub(super) fn executor(&self, id: &ExecutorId) -> u32 {
         self.by_executor.get(id).copied().unwrap_or(0)
     }

@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::super::testing::dispatch;
 use super::*;
+use crate::model::instance::Cause;
 use crate::model::settings::TaskType;
 use crate::model::spec::TaskSpec;
 
@@ -93,6 +94,13 @@ fn the_environment_is_the_contracts() {
     assert_eq!(made.log_path, PathBuf::from(log));
 }
 
+fn placeholder(given: &Dispatch, name: &str) -> Option<String> {
+    let instance = &given.instance;
+    let fixed = (*instance.static_params).clone();
+    let spec = TaskSpec { static_params: fixed, ..TaskSpec::clone(&given.spec) };
+    Known::of(&spec, instance, &instance.runtime_params, Some(&given.deps)).value(name)
+}
+
 #[test]
 fn every_placeholder_of_the_contract_has_its_value() {
     let mut given = dispatch("SHELL", "h", &[]);
@@ -121,7 +129,10 @@ fn every_placeholder_of_the_contract_has_its_value() {
     ] {
         assert_eq!(placeholder(&given, name).as_deref(), value, "{name}");
     }
-    given.instance.trigger = Cause::Event { name: "e".to_owned() };
+    given.instance.trigger = Cause::Event {
+        name: "e".to_owned(),
+        params: serde_json::from_str(r#"{"d": "x y"}"#).unwrap(),
+    };
     assert_eq!(placeholder(&given, "event.d").as_deref(), Some("x y"));
     assert_eq!(placeholder(&given, "file.path"), None);
 }

@@ -49,8 +49,6 @@ fn take(turn: &mut Turn<'_>, task: &crate::model::id::TaskId, arrival: &FileArri
             cause: Cause::File { path: arrival.path.clone() },
             at,
             identity: &identity,
-            file: Some(&arrival.path),
-            event: None,
         };
         fire::make(turn, &spec, what);
     }

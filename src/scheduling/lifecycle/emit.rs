@@ -27,11 +27,9 @@ pub(in super::super) fn request(turn: &mut Turn<'_>, name: &str, params: &JsonMa
         }
         let what = Happening {
             trigger,
-            cause: Cause::Event { name: name.to_owned() },
+            cause: Cause::Event { name: name.to_owned(), params: params.clone() },
             at,
             identity: &identity,
-            file: None,
-            event: Some(params),
         };
         match fire::make(turn, &spec, what) {
             Some(Ok(id)) => reply.instances.push(id),
@@ -74,8 +72,6 @@ pub(in super::super) fn ended(turn: &mut Turn<'_>, id: &InstanceId) {
             },
             at,
             identity: &identity,
-            file: None,
-            event: None,
         };
         fire::make(turn, &spec, what);
     }

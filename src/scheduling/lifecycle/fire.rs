@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::super::fill::Facts;
+use super::super::fill;
 use super::super::turn::Turn;
 use super::wave::{self, Birth, Made};
 use super::{cancel, dispatch};
@@ -11,6 +11,7 @@ use crate::model::cycle::Cycle;
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::{Cause, Instance, InstanceState, Stopping};
 use crate::model::params;
+use crate::model::placeholders::Known;
 use crate::model::record::{Cursor, FireOutcome};
 use crate::model::spec::{FirePolicy, JsonMap, Overlap, TaskSpec, Trigger, TriggerKind};
 use crate::model::time::Timestamp;
@@ -89,7 +90,7 @@ pub(super) fn regardless(
 ) -> bool {
     let Some((cause, _)) = timed(trigger) else { return false };
     let key = trigger.key();
-    let happening = Happening { trigger, cause, at, identity: &key, file: None, event: None };
+    let happening = Happening { trigger, cause, at, identity: &key };
     let made = make(turn, spec, happening);
     // What this fire made READY starts before the next fire looks at what is running.
     super::admit::all(turn);
@@ -104,8 +105,6 @@ pub(super) struct Happening<'a> {
     pub(super) at: Timestamp,
     /// What makes this happening different from others of the trigger.
     pub(super) identity: &'a str,
-    pub(super) file: Option<&'a str>,
-    pub(super) event: Option<&'a JsonMap>,
 }
 
 /// Makes the instance of a trigger, or refuses its parameters; either is a row of the ledger.
@@ -122,27 +121,31 @@ pub(super) fn make(
     let rule = turn.state.registry.rule(&spec.task_id);
     let zone = turn.state.zone(spec.timezone.as_deref());
     let cycle = Cycle::of(what.at, &zone, rule, &id);
-    let facts = Facts {
+    let known = Known {
         spec,
         instance_id: &id,
+        attempt: None,
         cycle: &cycle,
         scheduled_time: what.at,
         params: &JsonMap::new(),
-        file: what.file,
-        event: what.event,
+        trigger: &what.cause,
+        deps: None,
     };
-    let given = facts.map(&what.trigger.params).map(|mut given| {
-        // An event's own parameters go where the task declares their names.
-        for (name, value) in what.event.into_iter().flatten() {
-            if spec.runtime_params.contains_key(name) && !given.contains_key(name) {
-                given.insert(name.clone(), value.clone());
+    let checked = known
+        .map(&what.trigger.params)
+        .map(|mut given| {
+            // An event's own parameters go where the task declares their names.
+            if let Cause::Event { params, .. } = &what.cause {
+                for (name, value) in params {
+                    if spec.runtime_params.contains_key(name) && !given.contains_key(name) {
+                        given.insert(name.clone(), value.clone());
+                    }
+                }
             }
-        }
-        given
-    });
-    let checked = given
+            given
+        })
         .and_then(|given| {
-            params::check_given(&spec.runtime_params, &given).map_err(|e| problems(&e))
+            params::check_given(&spec.runtime_params, &given).map_err(|e| fill::texts(&e))
         })
         .and_then(|params| match unfillable(spec, &params).first() {
             Some(name) => Err(format!("parameter {name} is required and nothing gives it")),
@@ -189,11 +192,6 @@ pub(super) fn unfillable(spec: &TaskSpec, given: &JsonMap) -> Vec<String> {
     });
     let missing = missing.map(|(name, _)| name.clone());
     if spec.depends_on.is_empty() { missing.collect() } else { Vec::new() }
-}
-
-/// All faults of parameters in one text.
-pub(super) fn problems(errors: &[params::ParamError]) -> String {
-    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// Why a task takes no fire of a time trigger now.

@@ -172,14 +172,7 @@ fn boot(turn: &mut Turn<'_>, spec: &Arc<TaskSpec>, trigger: &Trigger) {
             turn.fire_one((&spec.task_id, &trigger.key(), at), outcome, reason, None);
         }
         None => {
-            let what = fire::Happening {
-                trigger,
-                cause: Cause::Boot,
-                at,
-                identity: &identity,
-                file: None,
-                event: None,
-            };
+            let what = fire::Happening { trigger, cause: Cause::Boot, at, identity: &identity };
             fire::make(turn, spec, what);
         }
     }

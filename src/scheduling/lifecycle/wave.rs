@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::super::fill::{self, Facts};
+use super::super::fill;
 use super::super::instances::Standing;
 use super::super::turn::Turn;
 use crate::model::cycle::{Cycle, CycleUnit};
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::{Cause, Edge, Instance, InstanceState, Reason};
+use crate::model::placeholders::Known;
 use crate::model::priority::Priority;
 use crate::model::spec::{JsonMap, TaskSpec};
 use crate::model::time::Timestamp;
@@ -305,14 +306,5 @@ pub(super) fn dedup_key(
 ) -> Result<Option<String>, String> {
     let Some(template) = &spec.dedup_key else { return Ok(None) };
     let params = fill::complete(turn.state, spec, i)?;
-    let facts = Facts {
-        spec,
-        instance_id: &i.instance_id,
-        cycle: &i.cycle,
-        scheduled_time: i.scheduled_time,
-        params: &params,
-        file: None,
-        event: None,
-    };
-    facts.text(template).map(Some)
+    Known::of(spec, i, &params, None).text(template).map(Some)
 }

@@ -91,7 +91,7 @@ fn cause(cause: &Cause) -> String {
         }
         Cause::Boot => "boot".to_owned(),
         Cause::File { path } => format!("file {path}"),
-        Cause::Event { name } => format!("event {name}"),
+        Cause::Event { name, .. } => format!("event {name}"),
         Cause::Task { task_id, instance_id, state } => {
             format!("task {task_id} ({instance_id}) became {state}")
         }
