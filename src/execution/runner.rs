@@ -13,6 +13,7 @@ use nix::sys::signal::Signal;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::account::OwnUser;
 use super::journal::{Entry, Journal};
 use super::process::{self, End, Reaped};
 use super::session::{self, Identity, Orphans, Session};
@@ -35,6 +36,8 @@ const PREPARE_WITHIN: Duration = Duration::from_millis(100);
 
 /// What all attempts of this executor share.
 pub(super) struct Hands {
+    /// Who it runs as itself.
+    own_user: Arc<OwnUser>,
     /// Starts that are being prepared.
     preparing: Semaphore,
     /// Its children.
@@ -48,6 +51,7 @@ pub(super) struct Hands {
 impl Hands {
     pub(super) fn new(journal: Journal) -> Self {
         Self {
+            own_user: Arc::default(),
             preparing: Semaphore::new(PREPARE_MAX),
             children: Children::default(),
             journal,
@@ -60,8 +64,8 @@ impl Hands {
     async fn prepare(&self, assignment: &Arc<Assignment>) -> Result<Prepared, StartError> {
         // The semaphore is never closed.
         let permit = self.preparing.acquire().await.ok();
-        let assignment = Arc::clone(assignment);
-        let mut work = tokio::task::spawn_blocking(move || start::prepare(&assignment));
+        let (assignment, own) = (Arc::clone(assignment), Arc::clone(&self.own_user));
+        let mut work = tokio::task::spawn_blocking(move || start::prepare(&assignment, &own));
         let done = match tokio::time::timeout(PREPARE_WITHIN, &mut work).await {
             Ok(done) => done,
             Err(_) => {
