@@ -13,6 +13,7 @@ pub mod environment;
 pub mod executor;
 mod journal;
 mod keeper;
+mod kin;
 mod link;
 mod output;
 mod pool;

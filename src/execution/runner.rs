@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +16,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::account::OwnUser;
 use super::journal::{Entry, Journal};
+use super::kin::{self, Kin};
 use super::process::{self, End, Reaped};
-use super::session::{self, Identity, Orphans, Session};
+use super::session::{Identity, Orphans, Session};
 use super::start::{self, Launched, Leader, Prepared, StartError};
 use super::wire::Assignment;
 use super::{clock, output, result_file};
@@ -42,6 +44,8 @@ pub(super) struct Hands {
     preparing: Semaphore,
     /// Its children.
     pub(super) children: Children,
+    /// Whose its orphans are.
+    kin: Kin,
     /// Its memory.
     pub(super) journal: Journal,
     /// The machine's boot.
@@ -54,9 +58,22 @@ impl Hands {
             own_user: Arc::default(),
             preparing: Semaphore::new(PREPARE_MAX),
             children: Children::default(),
+            kin: Kin::default(),
             journal,
             boot_id: clock::boot_id(),
         }
+    }
+
+    /// Looks after the orphans of attempts, for ever.
+    pub(super) async fn look_after_orphans(&self) -> Infallible {
+        loop {
+            tokio::time::sleep(kin::LOOK_EVERY).await;
+            self.look();
+        }
+    }
+
+    fn look(&self) {
+        self.kin.look(&self.children.leaders(), clock::monotonic());
     }
 
     /// Prepares a start beside this thread, so that one that hangs holds up only itself. Whoever
@@ -132,15 +149,16 @@ pub(super) async fn run(
     reports: mpsc::Sender<Report>,
 ) {
     let assignment = Arc::new(assignment);
-    let Begun { mut entry, mut launched, exit, started_at } =
+    let Begun { entry, mut launched, exit, started_at } =
         match begin(&hands, &assignment, &kill).await {
             Ok(begun) => begun,
             Err(finished) => return report(&reports, Report::Finished(finished)).await,
         };
     let leader = launched.leader.identity;
     let log = launched.leader.log.try_clone();
-    let session = Session::new(leader, &assignment.of, Orphans::Ours);
-    let watch = Watch { hands: &hands, assignment: &assignment, session: &session };
+    let session = Rc::new(Session::new(leader, &assignment.of, Orphans::Ours));
+    hands.kin.join(leader, &session, &entry, launched.leader.log_name.take());
+    let watch = Watch { hands: &hands, assignment: &assignment, leader, session: &session };
     let started = async {
         let verdict = launched.verdict(&assignment).await;
         if verdict.is_ok() {
@@ -158,7 +176,7 @@ pub(super) async fn run(
     };
     let ended = async {
         tokio::select! {
-            ended = watch.to_the_end(leader, exit, &kill) => ended,
+            ended = watch.to_the_end(exit, &kill) => ended,
             never = bounded => never,
         }
     };
@@ -179,6 +197,7 @@ pub(super) async fn run(
         watch.until_gone(clock::since_boot() + assignment.kill_grace).await;
         output::cut(&leader.log, &assignment.log_path, assignment.log_bytes_max);
     }
+    hands.kin.leave(watch.leader);
 }
 
 async fn report(reports: &mpsc::Sender<Report>, report: Report) {
@@ -189,7 +208,7 @@ async fn report(reports: &mpsc::Sender<Report>, report: Report) {
 
 /// An attempt that has a process.
 struct Begun {
-    entry: Entry,
+    entry: Rc<Entry>,
     launched: Launched,
     exit: oneshot::Receiver<Reaped>,
     started_at: Timestamp,
@@ -202,7 +221,7 @@ async fn begin(
     kill: &CancellationToken,
 ) -> Result<Begun, Box<Finished>> {
     let of = &assignment.of;
-    let mut entry = hands.journal.accept(of, &hands.boot_id).map_err(|error| {
+    let entry = hands.journal.accept(of, &hands.boot_id).map_err(|error| {
         let message = format!("cannot journal the attempt: {error}");
         Box::new(never_started(of, StartError { message, transient: false }, false))
     })?;
@@ -220,6 +239,7 @@ async fn begin(
             if let Err(error) = entry.started(leader) {
                 tracing::warn!(instance = %of.instance_id, %error, "cannot journal a start");
             }
+            let entry = Rc::new(entry);
             return Ok(Begun { entry, launched, exit, started_at });
         }
         Some(Err(error)) => never_started(of, error, false),
@@ -290,6 +310,7 @@ fn signal_name(number: i32) -> String {
 struct Watch<'a> {
     hands: &'a Hands,
     assignment: &'a Assignment,
+    leader: Identity,
     session: &'a Session,
 }
 
@@ -298,10 +319,10 @@ impl Watch<'_> {
     /// the latter cases until all of it is gone.
     async fn to_the_end(
         &self,
-        leader: Identity,
         mut exit: oneshot::Receiver<Reaped>,
         kill: &CancellationToken,
     ) -> (Reaped, Cause) {
+        let leader = self.leader;
         let deadline = self.assignment.timeout.map(|t| clock::since_boot().saturating_add(t));
         let timed_out = async {
             match deadline {
@@ -320,7 +341,9 @@ impl Watch<'_> {
         if let Ok(reaped) = exit.try_recv() {
             return (reaped, Cause::Itself);
         }
-        self.session.terminate(&self.hands.children.leaders());
+        let leaders = self.hands.children.leaders();
+        self.hands.kin.claim(&leaders);
+        self.session.terminate(&leaders);
         let grace_ends = clock::since_boot().saturating_add(self.assignment.kill_grace);
         let reaped = tokio::select! {
             biased;
@@ -363,11 +386,10 @@ impl Watch<'_> {
         }
     }
 
-    /// Whether anything of the session runs; asked once its leader is reaped. As long as this
-    /// process has no stray children at all, there is nothing to look for.
+    /// Whether anything of the session runs; asked once its leader is reaped. All that it left is
+    /// then below stray children of this process.
     fn any_left(&self) -> bool {
-        let leaders = self.hands.children.leaders();
-        session::strays(&leaders) != Some(false) && !self.session.members(&leaders).is_empty()
+        self.hands.kin.any_left(self.leader, &self.hands.children.leaders())
     }
 
     fn signal(&self, signal: Signal) {

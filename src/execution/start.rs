@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,6 +43,8 @@ pub(super) struct Leader {
     pub(super) log: File,
     /// Bytes that were in the log before.
     pub(super) log_from: u64,
+    /// The log's name as the kernel has it.
+    pub(super) log_name: Option<PathBuf>,
 }
 
 /// A start that failed.
@@ -73,6 +76,7 @@ pub(super) struct Prepared {
     ready: Ready,
     log: File,
     log_from: u64,
+    log_name: Option<PathBuf>,
     account: String,
     cwd: String,
 }
@@ -95,6 +99,7 @@ pub(super) fn prepare(assignment: &Assignment, own: &OwnUser) -> Result<Prepared
     let account = account(assignment.user.as_deref(), assignment.group.as_deref(), own)?;
     let log = open_log(&assignment.log_path)?;
     let log_from = log.metadata().map_or(0, |m| m.len());
+    let log_name = std::fs::read_link(format!("/proc/self/fd/{}", log.as_raw_fd())).ok();
     result_place(assignment, &account)?;
     let env = environment(&assignment.env, &account);
     let cwd = assignment.cwd.clone().unwrap_or_else(|| account.home.clone());
@@ -115,7 +120,7 @@ pub(super) fn prepare(assignment: &Assignment, own: &OwnUser) -> Result<Prepared
     let account = account.name;
     let output = log.try_clone().map_err(|e| StartError::io("cannot start a process", &e))?;
     let ready = Ready::new(plan, output).map_err(|e| explain(&e, assignment, &account, &cwd))?;
-    Ok(Prepared { ready, log, log_from, account, cwd })
+    Ok(Prepared { ready, log, log_from, log_name, account, cwd })
 }
 
 impl Prepared {
@@ -125,7 +130,7 @@ impl Prepared {
     /// # Errors
     /// [`StartError`]; no process is left then.
     pub(super) fn launch(self, assignment: &Assignment) -> Result<Launched, StartError> {
-        let Self { ready, log, log_from, account, cwd } = self;
+        let Self { ready, log, log_from, log_name, account, cwd } = self;
         let failed = |e: io::Error| StartError::io("cannot start a process", &e);
         let (reader, writer) =
             pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).map_err(|errno| failed(errno.into()))?;
@@ -133,7 +138,7 @@ impl Prepared {
         let pid = ready.fork(&writer).map_err(|e| explain(&e, assignment, &account, &cwd))?;
         // It is not reaped before this thread turns to that, so its entry is there.
         let identity = session::identify(pid).unwrap_or(Identity { pid, start_ticks: 0 });
-        Ok(Launched { leader: Leader { identity, log, log_from }, verdict, account, cwd })
+        Ok(Launched { leader: Leader { identity, log, log_from, log_name }, verdict, account, cwd })
     }
 }
 
