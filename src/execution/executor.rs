@@ -106,6 +106,7 @@ pub fn run(args: ExecutorArgs) -> Result<(), ExecutorError> {
         let hands = Rc::clone(&executor.hands);
         tokio::select! {
             () = executor.serve() => {}
+            never = hands.look_after_orphans() => match never {},
             error = reap(&mut signals, &hands) => return Err(failed("hear signals")(error)),
         }
         drop(lock);

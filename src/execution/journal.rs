@@ -52,6 +52,9 @@ enum Line {
     Started {
         leader: Identity,
     },
+    Seen {
+        process: Identity,
+    },
     Finished {
         end: Box<Finished>,
     },
@@ -68,6 +71,8 @@ pub(super) struct Left {
     pub(super) is_own: bool,
     /// Its process, if one came to be.
     pub(super) leader: Option<Identity>,
+    /// Processes that had left its session and lost their parents when they were seen.
+    pub(super) seen: Vec<Identity>,
     /// Its end, if that was seen.
     pub(super) finished: Option<Box<Finished>>,
 }
@@ -91,7 +96,7 @@ impl Journal {
         let path = self.path(of)?;
         let file = plain(OpenOptions::new().write(true).create(true).mode(0o600), &path)?;
         file.set_len(0)?;
-        let mut entry = Entry { file };
+        let entry = Entry { file };
         let (boot_id, place) = (Arc::clone(boot_id), Some(self.place));
         entry.write(&Line::Accepted { boot_id, place })?;
         Ok(entry)
@@ -138,24 +143,32 @@ impl Entry {
     ///
     /// # Errors
     /// The system's.
-    pub(super) fn started(&mut self, leader: Identity) -> io::Result<()> {
+    pub(super) fn started(&self, leader: Identity) -> io::Result<()> {
         self.write(&Line::Started { leader })
+    }
+
+    /// Notes a process that belongs to the attempt and whose parents do not show it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(super) fn seen(&self, process: Identity) -> io::Result<()> {
+        self.write(&Line::Seen { process })
     }
 
     /// Notes the end.
     ///
     /// # Errors
     /// The system's.
-    pub(super) fn finished(&mut self, end: &Finished) -> io::Result<()> {
+    pub(super) fn finished(&self, end: &Finished) -> io::Result<()> {
         self.write(&Line::Finished { end: Box::new(end.clone()) })
     }
 
-    fn write(&mut self, line: &Line) -> io::Result<()> {
+    fn write(&self, line: &Line) -> io::Result<()> {
         // The newline comes first too: a line that was cut off by a full disk spoils no other.
         let mut bytes = vec![b'\n'];
         serde_json::to_writer(&mut bytes, line)?;
         bytes.push(b'\n');
-        self.file.write_all(&bytes)
+        (&self.file).write_all(&bytes)
     }
 }
 
@@ -187,7 +200,8 @@ fn named(file: &str) -> Option<AttemptRef> {
 }
 
 fn read(of: AttemptRef, bytes: &[u8], here: Place) -> Left {
-    let mut left = Left { of, boot_id: None, is_own: false, leader: None, finished: None };
+    let mut left =
+        Left { of, boot_id: None, is_own: false, leader: None, seen: Vec::new(), finished: None };
     for line in bytes.split(|b| *b == b'\n') {
         match serde_json::from_slice(line) {
             Ok(Line::Accepted { boot_id, place }) => {
@@ -195,6 +209,7 @@ fn read(of: AttemptRef, bytes: &[u8], here: Place) -> Left {
                 left.is_own = place == Some(here);
             }
             Ok(Line::Started { leader }) => left.leader = Some(leader),
+            Ok(Line::Seen { process }) => left.seen.push(process),
             Ok(Line::Finished { end }) if end.of == left.of => left.finished = Some(end),
             Ok(Line::Finished { .. }) | Err(_) => {}
         }
@@ -233,12 +248,22 @@ mod tests {
         let journal = Journal::open(dir.path().join("attempts")).unwrap();
         let boot: Arc<str> = "b".into();
         let leader = Identity { pid: 9, start_ticks: 8 };
-        let mut entry = journal.accept(&of(1), &boot).unwrap();
-        let accepted =
-            Left { of: of(1), boot_id: Some(boot), is_own: true, leader: None, finished: None };
+        let entry = journal.accept(&of(1), &boot).unwrap();
+        let accepted = Left {
+            of: of(1),
+            boot_id: Some(boot),
+            is_own: true,
+            leader: None,
+            seen: Vec::new(),
+            finished: None,
+        };
         assert_eq!(journal.left().unwrap(), std::slice::from_ref(&accepted));
         entry.started(leader).unwrap();
         let started = Left { leader: Some(leader), ..accepted };
+        assert_eq!(journal.left().unwrap(), std::slice::from_ref(&started));
+        let orphan = Identity { pid: 7, start_ticks: 9 };
+        entry.seen(orphan).unwrap();
+        let started = Left { seen: vec![orphan], ..started };
         assert_eq!(journal.left().unwrap(), std::slice::from_ref(&started));
         entry.finished(&end(of(1))).unwrap();
         let finished = Left { finished: Some(Box::new(end(of(1)))), ..started };

@@ -7,11 +7,13 @@
 //! Imports `model` and `limits` only. It knows no rule of scheduling: whether an end is a success,
 //! whether it is tried again and what waits for it are the core's business.
 
+mod account;
 mod clock;
 pub mod environment;
 pub mod executor;
 mod journal;
 mod keeper;
+mod kin;
 mod link;
 mod output;
 mod pool;

@@ -6,6 +6,8 @@
 //! exit status and resource use together, and a pidfd is the one way to signal a process that is
 //! not our child without the risk of hitting another that took its number.
 //! It knows nothing of tasks, attempts or messages for people.
+//!
+//! It is longer than 400 lines because all `unsafe` of the house stands here.
 
 #![expect(unsafe_code, reason = "the one place of fork, exec and wait4; each block says why")]
 

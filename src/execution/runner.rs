@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +14,11 @@ use nix::sys::signal::Signal;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::account::OwnUser;
 use super::journal::{Entry, Journal};
+use super::kin::{self, Kin};
 use super::process::{self, End, Reaped};
-use super::session::{self, Identity, Orphans, Session};
+use super::session::{Identity, Orphans, Session};
 use super::start::{self, Launched, Leader, Prepared, StartError};
 use super::wire::Assignment;
 use super::{clock, output, result_file};
@@ -35,10 +38,14 @@ const PREPARE_WITHIN: Duration = Duration::from_millis(100);
 
 /// What all attempts of this executor share.
 pub(super) struct Hands {
+    /// Who it runs as itself.
+    own_user: Arc<OwnUser>,
     /// Starts that are being prepared.
     preparing: Semaphore,
     /// Its children.
     pub(super) children: Children,
+    /// Whose its orphans are.
+    kin: Kin,
     /// Its memory.
     pub(super) journal: Journal,
     /// The machine's boot.
@@ -48,11 +55,25 @@ pub(super) struct Hands {
 impl Hands {
     pub(super) fn new(journal: Journal) -> Self {
         Self {
+            own_user: Arc::default(),
             preparing: Semaphore::new(PREPARE_MAX),
             children: Children::default(),
+            kin: Kin::default(),
             journal,
             boot_id: clock::boot_id(),
         }
+    }
+
+    /// Looks after the orphans of attempts, for ever.
+    pub(super) async fn look_after_orphans(&self) -> Infallible {
+        loop {
+            tokio::time::sleep(kin::LOOK_EVERY).await;
+            self.look();
+        }
+    }
+
+    fn look(&self) {
+        self.kin.look(&self.children.leaders(), clock::monotonic());
     }
 
     /// Prepares a start beside this thread, so that one that hangs holds up only itself. Whoever
@@ -60,8 +81,8 @@ impl Hands {
     async fn prepare(&self, assignment: &Arc<Assignment>) -> Result<Prepared, StartError> {
         // The semaphore is never closed.
         let permit = self.preparing.acquire().await.ok();
-        let assignment = Arc::clone(assignment);
-        let mut work = tokio::task::spawn_blocking(move || start::prepare(&assignment));
+        let (assignment, own) = (Arc::clone(assignment), Arc::clone(&self.own_user));
+        let mut work = tokio::task::spawn_blocking(move || start::prepare(&assignment, &own));
         let done = match tokio::time::timeout(PREPARE_WITHIN, &mut work).await {
             Ok(done) => done,
             Err(_) => {
@@ -128,15 +149,16 @@ pub(super) async fn run(
     reports: mpsc::Sender<Report>,
 ) {
     let assignment = Arc::new(assignment);
-    let Begun { mut entry, mut launched, exit, started_at } =
+    let Begun { entry, mut launched, exit, started_at } =
         match begin(&hands, &assignment, &kill).await {
             Ok(begun) => begun,
             Err(finished) => return report(&reports, Report::Finished(finished)).await,
         };
     let leader = launched.leader.identity;
     let log = launched.leader.log.try_clone();
-    let session = Session::new(leader, &assignment.of, Orphans::Ours);
-    let watch = Watch { hands: &hands, assignment: &assignment, session: &session };
+    let session = Rc::new(Session::new(leader, &assignment.of, Orphans::Ours));
+    hands.kin.join(leader, &session, &entry, launched.leader.log_name.take());
+    let watch = Watch { hands: &hands, assignment: &assignment, leader, session: &session };
     let started = async {
         let verdict = launched.verdict(&assignment).await;
         if verdict.is_ok() {
@@ -154,7 +176,7 @@ pub(super) async fn run(
     };
     let ended = async {
         tokio::select! {
-            ended = watch.to_the_end(leader, exit, &kill) => ended,
+            ended = watch.to_the_end(exit, &kill) => ended,
             never = bounded => never,
         }
     };
@@ -175,6 +197,7 @@ pub(super) async fn run(
         watch.until_gone(clock::since_boot() + assignment.kill_grace).await;
         output::cut(&leader.log, &assignment.log_path, assignment.log_bytes_max);
     }
+    hands.kin.leave(watch.leader);
 }
 
 async fn report(reports: &mpsc::Sender<Report>, report: Report) {
@@ -185,7 +208,7 @@ async fn report(reports: &mpsc::Sender<Report>, report: Report) {
 
 /// An attempt that has a process.
 struct Begun {
-    entry: Entry,
+    entry: Rc<Entry>,
     launched: Launched,
     exit: oneshot::Receiver<Reaped>,
     started_at: Timestamp,
@@ -198,7 +221,7 @@ async fn begin(
     kill: &CancellationToken,
 ) -> Result<Begun, Box<Finished>> {
     let of = &assignment.of;
-    let mut entry = hands.journal.accept(of, &hands.boot_id).map_err(|error| {
+    let entry = hands.journal.accept(of, &hands.boot_id).map_err(|error| {
         let message = format!("cannot journal the attempt: {error}");
         Box::new(never_started(of, StartError { message, transient: false }, false))
     })?;
@@ -216,6 +239,7 @@ async fn begin(
             if let Err(error) = entry.started(leader) {
                 tracing::warn!(instance = %of.instance_id, %error, "cannot journal a start");
             }
+            let entry = Rc::new(entry);
             return Ok(Begun { entry, launched, exit, started_at });
         }
         Some(Err(error)) => never_started(of, error, false),
@@ -286,6 +310,7 @@ fn signal_name(number: i32) -> String {
 struct Watch<'a> {
     hands: &'a Hands,
     assignment: &'a Assignment,
+    leader: Identity,
     session: &'a Session,
 }
 
@@ -294,10 +319,10 @@ impl Watch<'_> {
     /// the latter cases until all of it is gone.
     async fn to_the_end(
         &self,
-        leader: Identity,
         mut exit: oneshot::Receiver<Reaped>,
         kill: &CancellationToken,
     ) -> (Reaped, Cause) {
+        let leader = self.leader;
         let deadline = self.assignment.timeout.map(|t| clock::since_boot().saturating_add(t));
         let timed_out = async {
             match deadline {
@@ -316,7 +341,9 @@ impl Watch<'_> {
         if let Ok(reaped) = exit.try_recv() {
             return (reaped, Cause::Itself);
         }
-        self.session.terminate(&self.hands.children.leaders());
+        let leaders = self.hands.children.leaders();
+        self.hands.kin.claim(&leaders);
+        self.session.terminate(&leaders);
         let grace_ends = clock::since_boot().saturating_add(self.assignment.kill_grace);
         let reaped = tokio::select! {
             biased;
@@ -359,11 +386,10 @@ impl Watch<'_> {
         }
     }
 
-    /// Whether anything of the session runs; asked once its leader is reaped. As long as this
-    /// process has no stray children at all, there is nothing to look for.
+    /// Whether anything of the session runs; asked once its leader is reaped. All that it left is
+    /// then below stray children of this process.
     fn any_left(&self) -> bool {
-        let leaders = self.hands.children.leaders();
-        session::strays(&leaders) != Some(false) && !self.session.members(&leaders).is_empty()
+        self.hands.kin.any_left(self.leader, &self.hands.children.leaders())
     }
 
     fn signal(&self, signal: Signal) {

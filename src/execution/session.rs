@@ -26,12 +26,16 @@ pub(super) struct Identity {
 
 /// What /proc says of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stat {
-    identity: Identity,
-    ended: bool,
+pub(super) struct Stat {
+    /// Which process.
+    pub(super) identity: Identity,
+    /// Whether it waits to be reaped only.
+    pub(super) ended: bool,
     parent: u32,
-    group: u32,
-    session: u32,
+    /// Its process group.
+    pub(super) group: u32,
+    /// Its session.
+    pub(super) session: u32,
 }
 
 /// Where the orphans of an attempt are.
@@ -66,17 +70,44 @@ pub(super) fn runs(identity: Identity) -> bool {
     stat(identity.pid).is_some_and(|s| s.identity == identity && !s.ended)
 }
 
-/// Children of this process that are none of `leaders`: what tasks left behind. `None`: the
-/// kernel does not say, look for yourself.
-pub(super) fn strays(leaders: &BTreeSet<u32>) -> Option<bool> {
-    let mut any = false;
-    for thread in std::fs::read_dir("/proc/self/task").ok()? {
-        let children = std::fs::read_to_string(thread.ok()?.path().join("children")).ok()?;
-        any |= children
-            .split_ascii_whitespace()
-            .any(|pid| pid.parse().is_ok_and(|pid: u32| !leaders.contains(&pid)));
+/// Children of this process that are none of `leaders` and run: what tasks left behind.
+pub(super) fn strays(leaders: &BTreeSet<u32>) -> Vec<Stat> {
+    children(std::process::id())
+        .into_iter()
+        .filter(|pid| !leaders.contains(pid))
+        .filter_map(stat)
+        .filter(|s| !s.ended)
+        .collect()
+}
+
+/// The children of a process.
+pub(super) fn children(pid: u32) -> Vec<u32> {
+    listed(pid).unwrap_or_else(|| {
+        // The kernel does not list them.
+        processes().filter(|s| s.parent == pid).map(|s| s.identity.pid).collect()
+    })
+}
+
+/// Whether this kernel lists children at all.
+fn lists_children() -> bool {
+    std::fs::exists("/proc/thread-self/children").unwrap_or(false)
+}
+
+fn listed(pid: u32) -> Option<Vec<u32>> {
+    let mut all = Vec::new();
+    // A process that is gone has none.
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Some(all) };
+    for thread in threads.flatten() {
+        let Ok(text) = std::fs::read_to_string(thread.path().join("children")) else {
+            if !lists_children() {
+                return None;
+            }
+            // This thread has ended meanwhile.
+            continue;
+        };
+        all.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
     }
-    Some(any)
+    Some(all)
 }
 
 impl Identity {
@@ -92,6 +123,16 @@ impl Session {
             format!("SCHED_ATTEMPT={}", of.attempt).into_bytes(),
         ];
         Self { leader, names, orphans, seen: Mutex::default() }
+    }
+
+    /// These are members, whatever else they look like.
+    pub(super) fn know(&self, members: impl IntoIterator<Item = Identity>) {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).extend(members);
+    }
+
+    /// Whether this one was seen as a member.
+    pub(super) fn knows(&self, process: Identity) -> bool {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).contains(&process)
     }
 
     /// All that runs of it; `leaders` are those of other attempts, which are never among them.
@@ -172,9 +213,11 @@ impl Session {
         if s.ended || s.identity.start_ticks < self.leader.start_ticks {
             return false;
         }
-        if self.orphans == Orphans::Ours && s.parent != me {
-            return false;
-        }
+        (self.orphans == Orphans::Anywhere || s.parent == me) && self.is_named_by(s)
+    }
+
+    /// Whether a process carries the attempt's name in its environment.
+    pub(super) fn is_named_by(&self, s: &Stat) -> bool {
         let Ok(environment) = std::fs::read(format!("/proc/{}/environ", s.identity.pid)) else {
             return false;
         };
@@ -190,7 +233,8 @@ fn processes() -> impl Iterator<Item = Stat> {
         .filter_map(stat)
 }
 
-fn stat(pid: u32) -> Option<Stat> {
+/// What a process is now.
+pub(super) fn stat(pid: u32) -> Option<Stat> {
     parse(pid, &std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,11 +16,12 @@ use std::time::Duration;
 use nix::fcntl::OFlag;
 use nix::sys::resource::Resource;
 use nix::sys::stat::Mode;
-use nix::unistd::{Gid, Group, Uid, User, chown, getegid, geteuid, getgrouplist, pipe2};
+use nix::unistd::{chown, pipe2};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
-use super::process::{Ids, Plan, Ready, SpawnError, Step};
+use super::account::{Account, OwnUser, account};
+use super::process::{Plan, Ready, SpawnError, Step};
 use super::session::{self, Identity};
 use super::wire::Assignment;
 use crate::model::spec::Limits;
@@ -41,6 +43,8 @@ pub(super) struct Leader {
     pub(super) log: File,
     /// Bytes that were in the log before.
     pub(super) log_from: u64,
+    /// The log's name as the kernel has it.
+    pub(super) log_name: Option<PathBuf>,
 }
 
 /// A start that failed.
@@ -53,11 +57,11 @@ pub(super) struct StartError {
 }
 
 impl StartError {
-    fn io(what: &str, error: &io::Error) -> Self {
+    pub(super) fn io(what: &str, error: &io::Error) -> Self {
         Self { message: format!("{what}: {error}"), transient: is_transient(error) }
     }
 
-    fn plain(message: String) -> Self {
+    pub(super) fn plain(message: String) -> Self {
         Self { message, transient: false }
     }
 }
@@ -67,19 +71,12 @@ fn is_transient(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(EAGAIN | ENOMEM | EMFILE | ENFILE))
 }
 
-/// Who a task runs as.
-struct Account {
-    name: String,
-    home: String,
-    uid: Uid,
-    ids: Option<Ids>,
-}
-
 /// A start of which everything that may take its time is done, but for the program's own file.
 pub(super) struct Prepared {
     ready: Ready,
     log: File,
     log_from: u64,
+    log_name: Option<PathBuf>,
     account: String,
     cwd: String,
 }
@@ -98,10 +95,11 @@ pub(super) struct Launched {
 ///
 /// # Errors
 /// [`StartError`].
-pub(super) fn prepare(assignment: &Assignment) -> Result<Prepared, StartError> {
-    let account = account(assignment.user.as_deref(), assignment.group.as_deref())?;
+pub(super) fn prepare(assignment: &Assignment, own: &OwnUser) -> Result<Prepared, StartError> {
+    let account = account(assignment.user.as_deref(), assignment.group.as_deref(), own)?;
     let log = open_log(&assignment.log_path)?;
     let log_from = log.metadata().map_or(0, |m| m.len());
+    let log_name = std::fs::read_link(format!("/proc/self/fd/{}", log.as_raw_fd())).ok();
     result_place(assignment, &account)?;
     let env = environment(&assignment.env, &account);
     let cwd = assignment.cwd.clone().unwrap_or_else(|| account.home.clone());
@@ -122,7 +120,7 @@ pub(super) fn prepare(assignment: &Assignment) -> Result<Prepared, StartError> {
     let account = account.name;
     let output = log.try_clone().map_err(|e| StartError::io("cannot start a process", &e))?;
     let ready = Ready::new(plan, output).map_err(|e| explain(&e, assignment, &account, &cwd))?;
-    Ok(Prepared { ready, log, log_from, account, cwd })
+    Ok(Prepared { ready, log, log_from, log_name, account, cwd })
 }
 
 impl Prepared {
@@ -132,7 +130,7 @@ impl Prepared {
     /// # Errors
     /// [`StartError`]; no process is left then.
     pub(super) fn launch(self, assignment: &Assignment) -> Result<Launched, StartError> {
-        let Self { ready, log, log_from, account, cwd } = self;
+        let Self { ready, log, log_from, log_name, account, cwd } = self;
         let failed = |e: io::Error| StartError::io("cannot start a process", &e);
         let (reader, writer) =
             pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).map_err(|errno| failed(errno.into()))?;
@@ -140,7 +138,7 @@ impl Prepared {
         let pid = ready.fork(&writer).map_err(|e| explain(&e, assignment, &account, &cwd))?;
         // It is not reaped before this thread turns to that, so its entry is there.
         let identity = session::identify(pid).unwrap_or(Identity { pid, start_ticks: 0 });
-        Ok(Launched { leader: Leader { identity, log, log_from }, verdict, account, cwd })
+        Ok(Launched { leader: Leader { identity, log, log_from, log_name }, verdict, account, cwd })
     }
 }
 
@@ -167,56 +165,6 @@ impl Launched {
             Ok(Err(_)) | Err(_) => plain,
         })
     }
-}
-
-/// Looks up who the task runs as; [`Account::ids`] is set only if that is somebody else.
-fn account(user: Option<&str>, group: Option<&str>) -> Result<Account, StartError> {
-    let lookup = |what: &str, name: &str, error: nix::errno::Errno| {
-        StartError::io(&format!("cannot look up {what} {name}"), &error.into())
-    };
-    let me = geteuid();
-    let found = match user {
-        Some(name) => {
-            Some(User::from_name(name).map_err(|e| lookup("user", name, e))?.ok_or_else(|| {
-                StartError::plain(format!("user {name} is not in the user database"))
-            })?)
-        }
-        None => User::from_uid(me).ok().flatten(),
-    };
-    let asked_gid = match group {
-        Some(name) => Some(
-            Group::from_name(name)
-                .map_err(|e| lookup("group", name, e))?
-                .ok_or_else(|| {
-                    StartError::plain(format!("group {name} is not in the group database"))
-                })?
-                .gid,
-        ),
-        None => None,
-    };
-    let Some(found) = found else {
-        // An executor whose user has no entry, as in some containers.
-        let name = me.to_string();
-        let ids = asked_gid.filter(|gid| *gid != getegid()).map(|gid| Ids {
-            uid: me,
-            gid,
-            groups: vec![gid],
-        });
-        return Ok(Account { name, home: "/".to_owned(), uid: me, ids });
-    };
-    let home = found.dir.to_string_lossy().into_owned();
-    let gid = asked_gid.unwrap_or(if user.is_some() { found.gid } else { getegid() });
-    let same = found.uid == me && gid == getegid();
-    let ids = if same { None } else { Some(ids(&found, gid)?) };
-    Ok(Account { name: found.name, home, uid: found.uid, ids })
-}
-
-fn ids(user: &User, gid: Gid) -> Result<Ids, StartError> {
-    let name = c_string(&user.name)?;
-    let groups = getgrouplist(&name, gid).map_err(|errno| {
-        StartError::io(&format!("cannot look up the groups of user {}", user.name), &errno.into())
-    })?;
-    Ok(Ids { uid: user.uid, gid, groups })
 }
 
 /// Opens the attempt's log to append; its directories are made. A symbolic link in the file's
@@ -308,7 +256,7 @@ fn limits(asked: &Limits) -> Vec<(Resource, u64, u64)> {
     .collect()
 }
 
-fn c_string(text: &str) -> Result<CString, StartError> {
+pub(super) fn c_string(text: &str) -> Result<CString, StartError> {
     CString::new(text).map_err(|_source| {
         StartError::plain(format!("cannot start a program: {text:?} holds a NUL byte"))
     })

@@ -124,7 +124,9 @@ pub(super) async fn end_left(left: &[Left], boot_id: &Arc<str>) {
         .map(|one| {
             // Without a line about its start there may be a process all the same.
             let leader = one.leader.unwrap_or(Identity::UNKNOWN);
-            Session::new(leader, &one.of, Orphans::Anywhere)
+            let session = Session::new(leader, &one.of, Orphans::Anywhere);
+            session.know(one.seen.iter().copied());
+            session
         })
         .collect();
     let signal =

@@ -216,6 +216,37 @@ fn a_killed_executor_is_lost_at_once_and_the_next_one_ends_what_it_left() {
 }
 
 #[test]
+fn who_left_everything_is_ended_after_the_loss_once_it_was_seen() {
+    live(|dir| async move {
+        let mut daemon = Daemon::start(&dir);
+        let hello = daemon.hello().await;
+        let mark = dir.join("pid");
+        let handler = format!(
+            "( setsid env -i sh -c 'echo $$ > {}; exec sleep 47' >/dev/null 2>&1 & ); sleep 60",
+            mark.display()
+        );
+        let attempt = dispatch("SHELL", &handler, &[]);
+        daemon.pool.run(attempt);
+        daemon.started().await;
+        let journal = attempts_dir(&dir.join("state"), &hello.executor);
+        let seen = || {
+            let entry = fs::read_dir(&journal).unwrap().next().unwrap().unwrap();
+            fs::read_to_string(entry.path()).unwrap().contains("\"seen\"")
+        };
+        while !seen() {
+            tokio::task::yield_now().await;
+        }
+        let pid = fs::read_to_string(&mark).unwrap().trim().parse().unwrap();
+        let escaped = session::identify(pid).unwrap();
+        assert!(process::signal(session::identify(hello.pid).unwrap(), Signal::SIGKILL));
+        assert_eq!(daemon.lost().await, Some(1));
+        assert!(!session::runs(escaped), "ended before anybody is told");
+        daemon.hello().await;
+        daemon.pool.stop().await;
+    });
+}
+
+#[test]
 fn a_copy_of_the_state_ends_nothing_of_the_original() {
     live(|dir| async move {
         let mut daemon = Daemon::start(&dir);

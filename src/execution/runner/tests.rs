@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::task::LocalSet;
 
+use super::super::session;
 use super::super::signals::{Heard, Signals};
 use super::super::testing::{alone, assignment_in};
 use super::*;
@@ -182,6 +183,104 @@ fn a_kill_finds_who_left_the_session_by_a_double_fork() {
     });
 }
 
+/// Leaves session, environment and parents in one go, and its log where `quiet`.
+fn escape(name: &str, quiet: bool) -> String {
+    let output = if quiet { ">/dev/null 2>&1" } else { "" };
+    format!("( setsid env -i sh -c 'echo $$ > '$DIR'/{name}; exec sleep 47' {output} & )")
+}
+
+/// Waits until this process is a child of the executor.
+async fn adopted(process: Identity) {
+    while !session::strays(&BTreeSet::new()).iter().any(|s| s.identity == process) {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[test]
+fn a_kill_and_an_end_find_who_left_everything_but_the_log() {
+    live(|life| async move {
+        let log_path = life.path().join("other.log");
+        let mut other = life.begin(&Assignment { log_path, ..life.script("sleep 99") });
+        other.started().await;
+        let mut attempt = life.begin(&life.script(&format!("{}; sleep 60", escape("g", false))));
+        attempt.started().await;
+        let escaped = identity_in(life.path().join("g")).await;
+        attempt.kill.cancel();
+        attempt.finished().await;
+        assert!(!session::runs(escaped));
+
+        let until = "while ! test -s $DIR/h; do :; done";
+        let attempt = life.begin(&life.script(&format!("{}; {until}", escape("h", false))));
+        attempt.over.await.unwrap();
+        let escaped = session::identify(line(life.path().join("h")).await.parse().unwrap());
+        assert!(escaped.is_none_or(|e| !session::runs(e)), "ended after the end");
+
+        other.kill.cancel();
+        let end = other.finished().await;
+        assert_eq!(end.outcome, Outcome::Signalled { signal: 15, name: "TERM".to_owned() });
+    });
+}
+
+#[test]
+fn an_orphan_is_the_only_attempts_there_is() {
+    live(|life| async move {
+        let mut attempt = life.begin(&life.script(&format!("{}; sleep 60", escape("i", true))));
+        attempt.started().await;
+        let escaped = identity_in(life.path().join("i")).await;
+        attempt.kill.cancel();
+        attempt.finished().await;
+        assert!(!session::runs(escaped));
+    });
+}
+
+#[test]
+fn an_orphan_that_was_seen_below_its_leader_is_known_again() {
+    live(|life| async move {
+        let mut other = life.begin(&life.script("sleep 99"));
+        other.started().await;
+        let quiet = ">/dev/null 2>&1";
+        let text = format!(
+            "( setsid env -i sh -c 'echo $$ > '$DIR'/j; exec sleep 47' {quiet} &                while ! test -e $DIR/go; do sleep 0.01; done ) {quiet} & sleep 60"
+        );
+        let mut attempt = life.begin(&life.script(&text));
+        attempt.started().await;
+        let escaped = identity_in(life.path().join("j")).await;
+        life.hands.look();
+        std::fs::write(life.path().join("go"), "").unwrap();
+        adopted(escaped).await;
+        attempt.kill.cancel();
+        attempt.finished().await;
+        assert!(!session::runs(escaped));
+        other.kill.cancel();
+        other.finished().await;
+    });
+}
+
+#[test]
+fn what_is_nobodys_runs_until_no_attempt_does() {
+    live(|life| async move {
+        let mut other = life.begin(&life.script("sleep 99"));
+        other.started().await;
+        let mut attempt = life.begin(&life.script(&format!("{}; sleep 60", escape("k", true))));
+        attempt.started().await;
+        let escaped = identity_in(life.path().join("k")).await;
+        adopted(escaped).await;
+        attempt.kill.cancel();
+        attempt.finished().await;
+        attempt.over.await.unwrap();
+        life.hands.look();
+        assert!(session::runs(escaped), "it could be the other's");
+        other.kill.cancel();
+        other.finished().await;
+        other.over.await.unwrap();
+        assert!(session::runs(escaped), "nothing says that it is");
+        life.hands.look();
+        while session::runs(escaped) {
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
 #[test]
 fn a_grandchild_in_the_background_delays_no_end_and_is_ended() {
     live(|life| async move {
@@ -287,7 +386,7 @@ fn a_failed_start_is_told_with_its_reason_and_leaves_no_child() {
         assert!(message.contains("/no/such: No such file"), "{message}");
         assert_eq!(end.started_at, None);
         assert_eq!(life.hands.children.leaders(), BTreeSet::new());
-        assert_ne!(session::strays(&BTreeSet::new()), Some(true));
+        assert_eq!(session::strays(&BTreeSet::new()), []);
     });
 }
 
