@@ -1,13 +1,15 @@
 //! The executor's memory of its attempts: one small file each, in `executors/<id>/attempts`.
 //!
-//! A line is added at each step (accepted, started, finished) and the file removed once the end
-//! is acknowledged. Nothing is synced: the file outlives the process, which is what it is for,
+//! A line is added at each step (accepted, started, finished) and the file emptied, and kept for
+//! another attempt, once the end is acknowledged. Nothing is synced: the file outlives the process, which is what it is for,
 //! and of another boot of the machine it says that the attempt is lost (design, 'Executors').
 //! A damaged or half-written line counts as not written.
 //!
 //! Each file names the directory in which it was written, by device and inode. In a copy of the
 //! state directory it says what was accepted, but its processes are the original's.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -20,11 +22,17 @@ use super::session::Identity;
 use crate::model::event::{AttemptRef, Finished};
 use crate::model::id::{InstanceId, Lease};
 
+/// Files that are kept for further attempts: a file system looks long for a free inode where many
+/// were given back a moment ago (ext4 passes over those of the last seconds, one by one).
+const SPARES_MAX: usize = 256;
+
 /// Where the files are.
 #[derive(Debug)]
 pub(super) struct Journal {
     dir: PathBuf,
     place: Place,
+    /// Numbers of empty files.
+    spares: RefCell<BTreeSet<usize>>,
 }
 
 /// A directory and no copy of it.
@@ -85,7 +93,9 @@ impl Journal {
     pub(super) fn open(dir: PathBuf) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
         let about = fs::metadata(&dir)?;
-        Ok(Self { dir, place: Place { device: about.dev(), inode: about.ino() } })
+        let place = Place { device: about.dev(), inode: about.ino() };
+        let spares = (0..SPARES_MAX).filter(|n| spare(&dir, *n).exists()).collect();
+        Ok(Self { dir, place, spares: RefCell::new(spares) })
     }
 
     /// Notes that an attempt was accepted.
@@ -94,6 +104,11 @@ impl Journal {
     /// The system's; the attempt must not be started then.
     pub(super) fn accept(&self, of: &AttemptRef, boot_id: &Arc<str>) -> io::Result<Entry> {
         let path = self.path(of)?;
+        if let Some(number) = self.spares.borrow_mut().pop_first()
+            && let Err(error) = fs::rename(spare(&self.dir, number), &path)
+        {
+            tracing::debug!(%error, "a spare file of the journal is of no use");
+        }
         let file = plain(OpenOptions::new().write(true).create(true).mode(0o600), &path)?;
         file.set_len(0)?;
         let entry = Entry { file };
@@ -107,10 +122,25 @@ impl Journal {
     /// # Errors
     /// The system's.
     pub(super) fn forget(&self, of: &AttemptRef) -> io::Result<()> {
-        match fs::remove_file(self.path(of)?) {
+        let path = self.path(of)?;
+        if self.keep(&path).is_ok() {
+            return Ok(());
+        }
+        match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
+    }
+
+    /// Makes an attempt's file a spare one, empty, so that it never speaks of another attempt.
+    fn keep(&self, path: &Path) -> io::Result<()> {
+        let mut spares = self.spares.borrow_mut();
+        let free = (0..SPARES_MAX).find(|n| !spares.contains(n));
+        let number = free.ok_or_else(|| io::Error::other("there are spare files enough"))?;
+        plain(OpenOptions::new().write(true), path)?.set_len(0)?;
+        fs::rename(path, spare(&self.dir, number))?;
+        spares.insert(number);
+        Ok(())
     }
 
     /// All that an earlier process left; files that name no attempt are not looked at.
@@ -170,6 +200,11 @@ impl Entry {
         bytes.push(b'\n');
         (&self.file).write_all(&bytes)
     }
+}
+
+/// The name of a spare file, which names no attempt.
+fn spare(dir: &Path, number: usize) -> PathBuf {
+    dir.join(format!("spare-{number}"))
 }
 
 /// Opens a regular file and nothing else: a pipe would be waited on, a link lead elsewhere.
@@ -322,6 +357,27 @@ mod tests {
         fs::rename(dir.path().join("original"), dir.path().join("renamed")).unwrap();
         let renamed = Journal::open(dir.path().join("renamed")).unwrap();
         assert!(renamed.left().unwrap()[0].is_own);
+    }
+
+    #[test]
+    fn a_file_serves_one_attempt_after_the_other_and_speaks_of_one_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::open(dir.path().join("attempts")).unwrap();
+        for lease in 1..=3 {
+            let entry = journal.accept(&of(lease), &"b".into()).unwrap();
+            entry.started(Identity { pid: 9, start_ticks: lease }).unwrap();
+            entry.finished(&end(of(lease))).unwrap();
+            journal.forget(&of(lease)).unwrap();
+        }
+        let files = || fs::read_dir(dir.path().join("attempts")).unwrap().count();
+        assert_eq!(files(), 1);
+        // The next process finds it, and what it takes up has no earlier lines.
+        let journal = Journal::open(dir.path().join("attempts")).unwrap();
+        drop(journal.accept(&of(4), &"b".into()).unwrap());
+        assert_eq!(files(), 1);
+        let left = journal.left().unwrap();
+        assert_eq!((left.len(), left[0].of.lease.0), (1, 4));
+        assert!(left[0].leader.is_none() && left[0].finished.is_none());
     }
 
     #[test]
