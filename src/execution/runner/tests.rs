@@ -388,8 +388,7 @@ fn a_failed_start_is_told_with_its_reason_and_leaves_no_child() {
         };
         assert!(message.contains("/no/such: No such file"), "{message}");
         assert_eq!(end.started_at, None);
-        assert_eq!(life.hands.children.leaders(), BTreeSet::new());
-        assert_eq!(session::strays(&BTreeSet::new()), []);
+        assert_eq!(life.hands.children.leaders(), BTreeSet::new(), "it is reaped");
     });
 }
 
