@@ -23,8 +23,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::clock;
+use super::hands::Hands;
 use super::journal::Journal;
-use super::runner::{self, Hands, never_started};
+use super::runner::{self, never_started};
 use super::signals::{Heard, Signals};
 use super::start::StartError;
 use super::takeover::{Places, attempts_dir, end_left, incarnation, lock};

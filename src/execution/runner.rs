@@ -3,23 +3,19 @@
 //! It decides nothing (requirement F3): how the end counts is the core's business. What runs of
 //! an attempt is ended as a whole: the leader's session, and whoever left it.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::account::OwnUser;
-use super::journal::{Entry, Journal};
-use super::kin::{self, Kin};
+use super::hands::Hands;
+use super::journal::Entry;
 use super::process::{self, End, Reaped};
 use super::session::{Identity, Orphans, Session};
-use super::start::{self, Launched, Leader, Prepared, StartError};
+use super::start::{Launched, Leader, StartError};
 use super::wire::Assignment;
 use super::{clock, output, result_file};
 use crate::model::event::{AttemptRef, Finished, Outcome, Report, Started, TaskResult};
@@ -30,107 +26,6 @@ const LOOK_FIRST: Duration = Duration::from_millis(5);
 const LOOK_LAST: Duration = Duration::from_millis(200);
 /// After KILL; what is still there then hangs in the kernel and is not waited for.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
-
-/// Starts that are prepared at the same time, on threads of the runtime's pool.
-const PREPARE_MAX: usize = 4;
-/// A preparation that takes longer hangs somewhere and no longer counts among them.
-const PREPARE_WITHIN: Duration = Duration::from_millis(100);
-
-/// What all attempts of this executor share.
-pub(super) struct Hands {
-    /// Who it runs as itself.
-    own_user: Arc<OwnUser>,
-    /// Starts that are being prepared.
-    preparing: Semaphore,
-    /// Its children.
-    pub(super) children: Children,
-    /// Whose its orphans are.
-    kin: Kin,
-    /// Its memory.
-    pub(super) journal: Journal,
-    /// The machine's boot.
-    pub(super) boot_id: Arc<str>,
-}
-
-impl Hands {
-    pub(super) fn new(journal: Journal) -> Self {
-        Self {
-            own_user: Arc::default(),
-            preparing: Semaphore::new(PREPARE_MAX),
-            children: Children::default(),
-            kin: Kin::default(),
-            journal,
-            boot_id: clock::boot_id(),
-        }
-    }
-
-    /// Looks after the orphans of attempts, for ever.
-    pub(super) async fn look_after_orphans(&self) -> Infallible {
-        loop {
-            tokio::time::sleep(kin::LOOK_EVERY).await;
-            self.look();
-        }
-    }
-
-    fn look(&self) {
-        self.kin.look(&self.children.leaders(), clock::monotonic());
-    }
-
-    /// Prepares a start beside this thread, so that one that hangs holds up only itself. Whoever
-    /// drops this lets it hang.
-    async fn prepare(&self, assignment: &Arc<Assignment>) -> Result<Prepared, StartError> {
-        // The semaphore is never closed.
-        let permit = self.preparing.acquire().await.ok();
-        let (assignment, own) = (Arc::clone(assignment), Arc::clone(&self.own_user));
-        let mut work = tokio::task::spawn_blocking(move || start::prepare(&assignment, &own));
-        let done = match tokio::time::timeout(PREPARE_WITHIN, &mut work).await {
-            Ok(done) => done,
-            Err(_) => {
-                drop(permit);
-                work.await
-            }
-        };
-        done.unwrap_or_else(|error| {
-            let message = format!("cannot prepare the start: {error}");
-            Err(StartError { message, transient: false })
-        })
-    }
-}
-
-/// The leaders that run, and who waits for each.
-#[derive(Default)]
-pub(super) struct Children {
-    leaders: RefCell<BTreeMap<u32, oneshot::Sender<Reaped>>>,
-    changed: Notify,
-}
-
-impl Children {
-    /// Takes every ended child and wakes whoever waits for it; orphans are simply taken.
-    pub(super) fn reap(&self) {
-        let mut any = false;
-        while let Some(reaped) = process::reap() {
-            any = true;
-            if let Some(waiting) = self.leaders.borrow_mut().remove(&reaped.pid) {
-                // A runner that is gone waits for nothing.
-                waiting.send(reaped).ok();
-            }
-        }
-        if any {
-            self.changed.notify_waiters();
-        }
-    }
-
-    /// Must be called before anything else can reap: without an await after the start.
-    fn watch(&self, pid: u32) -> oneshot::Receiver<Reaped> {
-        let (tell, told) = oneshot::channel();
-        self.leaders.borrow_mut().insert(pid, tell);
-        told
-    }
-
-    fn leaders(&self) -> BTreeSet<u32> {
-        self.leaders.borrow().keys().copied().collect()
-    }
-}
 
 /// Why an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,29 +44,28 @@ pub(super) async fn run(
     reports: mpsc::Sender<Report>,
 ) {
     let assignment = Arc::new(assignment);
-    let Begun { entry, mut launched, exit, started_at } =
-        match begin(&hands, &assignment, &kill).await {
-            Ok(begun) => begun,
-            Err(finished) => return report(&reports, Report::Finished(finished)).await,
-        };
-    let leader = launched.leader.identity;
-    let log = launched.leader.log.try_clone();
-    let session = Rc::new(Session::new(leader, &assignment.of, Orphans::Ours));
-    hands.kin.join(leader, &session, &entry, launched.leader.log_name.take());
-    let watch = Watch { hands: &hands, assignment: &assignment, leader, session: &session };
+    let Begun { entry, launched, exit, started_at } = match begin(&hands, &assignment, &kill).await
+    {
+        Ok(begun) => begun,
+        Err(finished) => return report(&reports, Report::Finished(finished)).await,
+    };
+    let Launched { mut leader, verdict } = launched;
+    let identity = leader.identity;
+    let session = Rc::new(Session::new(identity, &assignment.of, Orphans::Ours));
+    hands.kin.join(identity, &session, &entry, leader.log_name.take());
+    let watch =
+        Watch { hands: &hands, assignment: &assignment, leader: identity, session: &session };
     let started = async {
-        let verdict = launched.verdict(&assignment).await;
+        let verdict = verdict.told(&assignment).await;
         if verdict.is_ok() {
             let of = assignment.of.clone();
-            report(&reports, Report::Started(Started { of, pid: leader.pid, at: started_at }))
+            report(&reports, Report::Started(Started { of, pid: identity.pid, at: started_at }))
                 .await;
         }
         verdict
     };
     let bounded = async {
-        if let Ok(log) = &log {
-            output::bound(log, &assignment.log_path, assignment.log_bytes_max).await;
-        }
+        output::bound(&leader.log, &assignment.log_path, assignment.log_bytes_max).await;
         std::future::pending().await
     };
     let ended = async {
@@ -183,7 +77,6 @@ pub(super) async fn run(
     // Together, so that neither a program that does not begin nor a daemon that does not read
     // holds up a deadline.
     let (started, (reaped, cause)) = tokio::join!(started, ended);
-    let leader = launched.leader;
     let finished = Box::new(match started {
         Ok(()) => finish(&assignment, &leader, reaped, cause, started_at),
         Err(error) => never_started(&assignment.of, error, cause == Cause::Killed),

@@ -85,7 +85,13 @@ pub(super) struct Prepared {
 pub(super) struct Launched {
     /// It.
     pub(super) leader: Leader,
-    verdict: pipe::Receiver,
+    /// Whether its program begins.
+    pub(super) verdict: Verdict,
+}
+
+/// What a process says of the start of its program.
+pub(super) struct Verdict {
+    report: pipe::Receiver,
     account: String,
     cwd: String,
 }
@@ -134,29 +140,31 @@ impl Prepared {
         let failed = |e: io::Error| StartError::io("cannot start a process", &e);
         let (reader, writer) =
             pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).map_err(|errno| failed(errno.into()))?;
-        let verdict = pipe::Receiver::from_owned_fd(reader).map_err(failed)?;
+        let report = pipe::Receiver::from_owned_fd(reader).map_err(failed)?;
         let pid = ready.fork(&writer).map_err(|e| explain(&e, assignment, &account, &cwd))?;
         // It is not reaped before this thread turns to that, so its entry is there.
         let identity = session::identify(pid).unwrap_or(Identity { pid, start_ticks: 0 });
-        Ok(Launched { leader: Leader { identity, log, log_from, log_name }, verdict, account, cwd })
+        Ok(Launched {
+            leader: Leader { identity, log, log_from, log_name },
+            verdict: Verdict { report, account, cwd },
+        })
     }
 }
 
-impl Launched {
-    /// Waits until the program has begun, or the process has ended before. Once asked, it is not
-    /// to be asked again.
+impl Verdict {
+    /// Waits until the program has begun, or the process has ended before.
     ///
     /// # Errors
     /// [`StartError`]: the process ends without a program.
-    pub(super) async fn verdict(&mut self, assignment: &Arc<Assignment>) -> Result<(), StartError> {
+    pub(super) async fn told(self, assignment: &Arc<Assignment>) -> Result<(), StartError> {
         let mut bytes = Vec::with_capacity(SpawnError::BYTES);
-        if let Err(error) = self.verdict.read_to_end(&mut bytes).await {
+        let Self { mut report, account, cwd } = self;
+        if let Err(error) = report.read_to_end(&mut bytes).await {
             tracing::warn!(%error, "cannot hear how a start went");
         }
         let Some(error) = SpawnError::from_bytes(&bytes) else { return Ok(()) };
         let plain = StartError::io("cannot start a process", &error.source);
-        let (assignment, account, cwd) =
-            (Arc::clone(assignment), self.account.clone(), self.cwd.clone());
+        let assignment = Arc::clone(assignment);
         // It looks at the program's file, which may be where everything hangs.
         let explained =
             tokio::task::spawn_blocking(move || explain(&error, &assignment, &account, &cwd));

@@ -1,12 +1,15 @@
 //! Real processes. All tests of this file share one thread of runners and one reaper, because a
 //! process has one set of children: in the product that is the executor.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use tokio::task::LocalSet;
 
+use super::super::journal::Journal;
 use super::super::session;
 use super::super::signals::{Heard, Signals};
+use super::super::start;
 use super::super::testing::{alone, assignment_in};
 use super::*;
 use crate::model::spec::Limits;
@@ -385,8 +388,7 @@ fn a_failed_start_is_told_with_its_reason_and_leaves_no_child() {
         };
         assert!(message.contains("/no/such: No such file"), "{message}");
         assert_eq!(end.started_at, None);
-        assert_eq!(life.hands.children.leaders(), BTreeSet::new());
-        assert_eq!(session::strays(&BTreeSet::new()), []);
+        assert_eq!(life.hands.children.leaders(), BTreeSet::new(), "it is reaped");
     });
 }
 

@@ -11,12 +11,12 @@ fn refused(assignment: &Assignment) -> StartError {
     let assignment = Arc::new(assignment.clone());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut launched =
+        let launched =
             match prepare(&assignment, &OwnUser::default()).and_then(|p| p.launch(&assignment)) {
                 Ok(launched) => launched,
                 Err(error) => return error,
             };
-        let refused = launched.verdict(&assignment).await.unwrap_err();
+        let refused = launched.verdict.told(&assignment).await.unwrap_err();
         let pid = Pid::from_raw(launched.leader.identity.pid.try_into().unwrap());
         waitpid(pid, None).unwrap();
         refused
