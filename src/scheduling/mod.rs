@@ -11,6 +11,7 @@
 
 mod agenda;
 mod answers;
+mod ended;
 mod engine;
 mod fill;
 mod graph;

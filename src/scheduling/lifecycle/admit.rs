@@ -1,7 +1,7 @@
 //! Whether a waiting instance may run: its own time, then its edges (design, rules 5 and 6).
 
+use super::super::ended::Standing;
 use super::super::fill;
-use super::super::instances::Standing;
 use super::super::turn::Turn;
 use super::wave;
 use crate::model::id::InstanceId;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::super::instances::Standing;
+use super::super::ended::Standing;
 use super::super::turn::Turn;
 use super::{admit, misfire, wave};
 use crate::model::command::{Command, FileWatch};
