@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::id::{ExecutorId, InstanceId, Lease, ReplyTo};
+pub use super::record::FileIdentity;
 use super::request::{Caller, Request, StopMode};
 use super::spec::TaskSpec;
+pub use super::spec_error::SpecError;
 use super::time::Timestamp;
 
 /// What happened. Plain data, so that a run can be written down and repeated.
@@ -83,35 +85,6 @@ pub struct SpecFile {
     pub warnings: Vec<SpecError>,
 }
 
-/// One thing wrong with a spec file.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SpecError {
-    /// The file.
-    pub file: String,
-    /// From 1; 0: the file as a whole.
-    pub line: u32,
-    /// From 1; 0: the file as a whole.
-    pub column: u32,
-    /// The key's path, such as `retry.maxAttempts`; empty: the document.
-    pub path: String,
-    /// What was found, what is expected.
-    pub message: String,
-}
-
-impl std::fmt::Display for SpecError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.file)?;
-        if self.line > 0 {
-            write!(f, ":{}:{}", self.line, self.column)?;
-        }
-        if !self.path.is_empty() {
-            write!(f, ": {}", self.path)?;
-        }
-        write!(f, ": {}", self.message)
-    }
-}
-
 /// A file that matches a trigger's pattern and has stopped changing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -122,20 +95,6 @@ pub struct FileArrival {
     pub path: String,
     /// What makes this arrival different from another of the same path.
     pub identity: FileIdentity,
-}
-
-/// What makes one arrival of a path different from another (requirement E3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FileIdentity {
-    /// Device number.
-    pub device: u64,
-    /// Inode number.
-    pub inode: u64,
-    /// Bytes.
-    pub size: u64,
-    /// Nanoseconds since the epoch.
-    pub mtime_ns: i64,
 }
 
 /// What an executor says first on each connection (design, 'Executors').

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::spec::JsonMap;
+use super::json::JsonMap;
 use super::suggest::nearest;
 use super::template::{Template, TemplateError, Unfilled};
 

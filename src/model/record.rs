@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::event::{FileIdentity, SpecError};
 use super::id::{ExecutorId, InstanceId, LogSeq, QueueName, TaskId};
 use super::instance::{Instance, InstanceState, Pause, Reason};
 use super::priority::Priority;
-use super::request::{EmitReply, Submitted};
 use super::spec::TaskSpec;
+use super::spec_error::SpecError;
 use super::time::Timestamp;
+use super::view::{EmitReply, Submitted};
 
 /// One entry of the append-only log. Its JSON form is what `GET /events` gives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -272,6 +272,20 @@ pub struct Cursor {
     pub handled_to: Timestamp,
 }
 
+/// What makes one arrival of a path different from another (requirement E3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FileIdentity {
+    /// Device number.
+    pub device: u64,
+    /// Inode number.
+    pub inode: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Nanoseconds since the epoch.
+    pub mtime_ns: i64,
+}
+
 /// A file that has been taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -286,6 +300,17 @@ pub struct Arrival {
     pub identity: FileIdentity,
     /// Since when it is gone; `None`: it is there.
     pub gone_at: Option<Timestamp>,
+}
+
+/// Task, pattern and path: what an arrival is known by.
+pub type ArrivalKey = (TaskId, String, String);
+
+impl Arrival {
+    /// What it is known by.
+    #[must_use]
+    pub fn key(&self) -> ArrivalKey {
+        (self.task_id.clone(), self.pattern.clone(), self.path.clone())
+    }
 }
 
 /// An order that may be repeated without harm.

@@ -4,13 +4,14 @@ use std::pin::Pin;
 
 use serde::{Deserialize, Serialize};
 
-use super::event::SpecError;
 use super::id::{InstanceId, TaskId};
 use super::instance::Instance;
 use super::priority::Priority;
 use super::record::Target;
 use super::spec::JsonMap;
+use super::spec_error::SpecError;
 use super::time::Timestamp;
+pub use super::view::{EmitRejection, EmitReply, Submitted};
 use super::view::{ExecutorView, Live, NextFire, QueueView, StatusView, TaskView};
 
 /// A caller's own name for one order, hashed: sent again, the order is not carried out again.
@@ -210,38 +211,6 @@ pub enum Reply {
     Executors(Vec<ExecutorView>),
     /// To `Next`.
     Next(Vec<NextFire>),
-}
-
-/// What a submission made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Submitted {
-    /// The instance; on a dry run the id it would have had.
-    pub instance_id: InstanceId,
-    /// Other instances of the task that are open in that cycle.
-    pub open_in_cycle: Vec<InstanceId>,
-    /// The key was seen before: this is what it made then.
-    pub repeated: bool,
-}
-
-/// What an event made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct EmitReply {
-    /// Instances.
-    pub instances: Vec<InstanceId>,
-    /// Tasks that listen but refused the parameters.
-    pub rejected: Vec<EmitRejection>,
-}
-
-/// A task that listens to an event but refused its parameters.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct EmitRejection {
-    /// The task.
-    pub task_id: TaskId,
-    /// Why.
-    pub detail: String,
 }
 
 /// Kinds of refusal: what a program branches on.

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::cycle::CycleRule;
 use super::id::{QueueName, TaskId};
@@ -22,8 +21,7 @@ pub use super::trigger::{
     TriggerKind,
 };
 
-/// A JSON object.
-pub type JsonMap = Map<String, Value>;
+pub use super::json::JsonMap;
 
 /// One task definition (requirement A1; contract §2). All values are checked, all defaults filled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::cron::CronExpr;
 use super::id::TaskId;
 use super::instance::InstanceState;
-use super::spec::JsonMap;
+use super::json::JsonMap;
 use super::time::optional_millis;
 
 /// One trigger with its own parameters (requirement E1).

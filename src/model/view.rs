@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::event::SpecError;
 use super::id::{ExecutorId, InstanceId, QueueName, TaskId};
 use super::instance::{Attempt, Cause, Instance, InstanceState, Pause, Reason};
 use super::priority::Priority;
 use super::spec::{DepType, JsonMap, Strength, TaskSpec};
+use super::spec_error::SpecError;
 use super::time::Timestamp;
 
 /// An instance as the contract shows it.
@@ -291,4 +291,36 @@ pub struct NextFire {
     pub trigger: String,
     /// What daylight saving does to it.
     pub note: Option<String>,
+}
+
+/// What a submission made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Submitted {
+    /// The instance; on a dry run the id it would have had.
+    pub instance_id: InstanceId,
+    /// Other instances of the task that are open in that cycle.
+    pub open_in_cycle: Vec<InstanceId>,
+    /// The key was seen before: this is what it made then.
+    pub repeated: bool,
+}
+
+/// What an event made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EmitReply {
+    /// Instances.
+    pub instances: Vec<InstanceId>,
+    /// Tasks that listen but refused the parameters.
+    pub rejected: Vec<EmitRejection>,
+}
+
+/// A task that listens to an event but refused its parameters.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EmitRejection {
+    /// The task.
+    pub task_id: TaskId,
+    /// Why.
+    pub detail: String,
 }

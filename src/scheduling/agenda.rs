@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::state::ArrivalKey;
 use crate::model::id::{InstanceId, TaskId};
-use crate::model::record::Target;
+use crate::model::record::{ArrivalKey, Target};
 use crate::model::time::Timestamp;
 
 /// One thing that becomes due.

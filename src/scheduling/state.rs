@@ -20,18 +20,11 @@ use crate::model::command::FileWatch;
 use crate::model::every;
 use crate::model::id::{InstanceId, LogSeq, TaskId};
 use crate::model::instance::{Instance, InstanceState, Pause};
-use crate::model::record::{Arrival, Hold, Row, Submission, Target};
+use crate::model::record::{Arrival, ArrivalKey, Hold, Row, Submission, Target};
 use crate::model::request::StopMode;
 use crate::model::settings::Settings;
 use crate::model::spec::{TaskSpec, Trigger, TriggerKind};
 use crate::model::time::Timestamp;
-
-/// Task, pattern and path: what an arrival is known by.
-pub(super) type ArrivalKey = (TaskId, String, String);
-
-pub(super) fn arrival_key(arrival: &Arrival) -> ArrivalKey {
-    (arrival.task_id.clone(), arrival.pattern.clone(), arrival.path.clone())
-}
 
 /// What the process is: part of answers, never of decisions (but for the boot).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -207,7 +200,7 @@ impl State {
 
     /// Puts in a file that was taken, new or changed.
     pub(super) fn index_arrival(&mut self, arrival: Arrival) {
-        let key = arrival_key(&arrival);
+        let key = arrival.key();
         self.unindex_arrival(&key);
         if let Some(gone_at) = arrival.gone_at {
             self.agenda.add(gone_at.plus(limits::ARRIVAL_KEPT), Due::Forget(key.clone()));

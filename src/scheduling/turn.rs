@@ -5,13 +5,13 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::state::{ArrivalKey, State};
+use super::state::State;
 use crate::model::command::{Command, Effects};
 use crate::model::id::{InstanceId, LogSeq, ReplyTo};
 use crate::model::instance::{Instance, InstanceState, Pause, Reason};
 use crate::model::record::{
-    Arrival, Cursor, Fire, FireOutcome, Hold, LogRecord, Record, Row, RowKey, Submission, Target,
-    TaskRow,
+    Arrival, ArrivalKey, Cursor, Fire, FireOutcome, Hold, LogRecord, Record, Row, RowKey,
+    Submission, Target, TaskRow,
 };
 use crate::model::request::Answer;
 use crate::model::time::Timestamp;

@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::super::graph::Source;
-use super::super::state::ArrivalKey;
 use super::super::turn::Turn;
 use super::fire::{self, Happening};
 use crate::model::event::FileArrival;
 use crate::model::instance::Cause;
-use crate::model::record::Arrival;
+use crate::model::record::{Arrival, ArrivalKey};
 use crate::model::spec::TriggerKind;
 
 /// One instance per listening task, unless this arrival was taken before.
