@@ -94,7 +94,9 @@ pub enum ClientError {
         source: serde_json::Error,
     },
     /// The connection broke; an order may have been carried out all the same.
-    #[error("the daemon went away while it answered {target}; an order may have been carried out")]
+    #[error(
+        "the daemon went away before it had answered {target}; ask again, and see whether an order was carried out"
+    )]
     Broken {
         /// What was asked for.
         target: String,

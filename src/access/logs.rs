@@ -170,7 +170,7 @@ async fn read_some(file: &mut File, most: usize) -> std::io::Result<Vec<u8>> {
         let mut bytes = vec![0; most];
         let n = file.read(&mut bytes).await?;
         bytes.truncate(n);
-        if bytes.first() != Some(&0) && bytes.last() != Some(&0) {
+        if !bytes.contains(&0) {
             return Ok(bytes);
         }
         let Some(data) = next(file, from, Whence::SeekData)? else {

@@ -128,6 +128,8 @@ fn fail(error: &dyn std::error::Error, status: u8) -> ExitCode {
         text.push_str(&error.to_string());
         cause = error.source();
     }
-    tracing::error!("{text}");
+    for line in text.lines() {
+        tracing::error!("{line}");
+    }
     status.into()
 }

@@ -50,9 +50,11 @@ pub fn line(record: &LogRecord) -> Option<String> {
             format!("executor {executor_id} is there (pid {pid})")
         }
         Record::ExecutorLost { executor_id, why } => format!("executor {executor_id} lost: {why}"),
-        Record::DaemonStarted { version, pid } => format!("schedd {version} started (pid {pid})"),
         Record::DaemonStopping => "schedd is stopping".to_owned(),
-        Record::Started { .. } | Record::Updated { .. } => return None,
+        // The start has been told with its places.
+        Record::Started { .. } | Record::Updated { .. } | Record::DaemonStarted { .. } => {
+            return None;
+        }
     })
 }
 

@@ -248,6 +248,14 @@ impl Watcher {
             return true;
         }
         self.is_first = false;
+        if let Some(problem) = reading
+            .found
+            .unreadable
+            .as_ref()
+            .filter(|_| reading.found.unreadable != self.unreadable)
+        {
+            warn!("{problem}; what was defined before stays in force");
+        }
         self.unreadable.clone_from(&reading.found.unreadable);
         self.events.send(Event::Definitions(reading.found)).await.is_ok()
     }

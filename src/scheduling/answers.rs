@@ -8,6 +8,7 @@ use crate::model::instance::InstanceState;
 use crate::model::record::Target;
 use crate::model::request::{Answer, Rejection, RejectionCode, Reply};
 use crate::model::spec::{TaskSpec, Trigger, TriggerKind};
+use crate::model::suggest;
 use crate::model::time::Timestamp;
 use crate::model::view::{
     ExecutorView, InstanceCounts, Live, NextFire, QueueView, StatusView, TaskStatus, TaskView,
@@ -26,8 +27,16 @@ pub(super) fn task(state: &State, task: &TaskId) -> Answer {
             view.spec = Some(std::sync::Arc::clone(spec));
             Ok(Reply::Task(Box::new(view)))
         }
-        None => Err(Rejection::new(RejectionCode::NotFound, format!("no task {task}"))),
+        None => Err(no_task(state, task)),
     }
+}
+
+/// The refusal of a task that no file defines, with the one that may be meant.
+pub(super) fn no_task(state: &State, task: &TaskId) -> Rejection {
+    let known = state.registry.specs().map(|spec| spec.task_id.as_str());
+    let near = suggest::nearest(task.as_str(), known);
+    let near = near.map(|id| format!("; did you mean {id}?")).unwrap_or_default();
+    Rejection::new(RejectionCode::NotFound, format!("no task {task}{near}"))
 }
 
 fn view(state: &State, spec: &TaskSpec) -> Option<TaskView> {
@@ -170,7 +179,7 @@ pub(super) fn next(state: &State, wanted: Option<&TaskId>, from: Timestamp, coun
     if let Some(task) = wanted
         && state.registry.spec(task).is_none()
     {
-        return Err(Rejection::new(RejectionCode::NotFound, format!("no task {task}")));
+        return Err(no_task(state, task));
     }
     let tasks = if wanted.is_some() { 1 } else { state.registry.specs().count().max(1) };
     // The core answers nothing else meanwhile: so many in all, at least one a task.
@@ -178,14 +187,39 @@ pub(super) fn next(state: &State, wanted: Option<&TaskId>, from: Timestamp, coun
     let count = usize::try_from(count).unwrap_or(usize::MAX).min(most);
     let mut all = Vec::new();
     for spec in state.registry.specs().filter(|s| wanted.is_none_or(|w| *w == s.task_id)) {
+        let held = held(state, spec);
+        // A disabled task is of interest only to who asks for it.
+        if !spec.enabled && wanted.is_none() {
+            continue;
+        }
         let mut fires: Vec<NextFire> =
             spec.triggers.iter().flat_map(|t| of_trigger(state, spec, t, from, count)).collect();
         fires.sort_by_key(|fire| fire.at);
         fires.truncate(count);
-        all.extend(fires);
+        all.extend(
+            fires
+                .into_iter()
+                .map(|fire| NextFire { note: held.map(str::to_owned).or(fire.note), ..fire }),
+        );
     }
     all.sort_by(|a, b| (a.at, &a.task_id).cmp(&(b.at, &b.task_id)));
     Ok(Reply::Next(all))
+}
+
+/// Why a nominal fire would make nothing, or nothing that starts, as things stand.
+fn held(state: &State, spec: &TaskSpec) -> Option<&'static str> {
+    match state.registry.status(spec) {
+        TaskStatus::Disabled => Some("makes nothing: the task is disabled"),
+        TaskStatus::Unresolved => Some("makes nothing: an upstream is unknown"),
+        TaskStatus::Paused => Some("makes nothing: the task is paused"),
+        TaskStatus::Active if state.holds.contains_key(&Target::All) => {
+            Some("waits: everything is paused")
+        }
+        TaskStatus::Active if state.holds.contains_key(&Target::Queue(spec.queue.clone())) => {
+            Some("waits: its queue is paused")
+        }
+        TaskStatus::Active => None,
+    }
 }
 
 fn of_trigger(

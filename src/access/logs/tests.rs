@@ -150,4 +150,13 @@ async fn a_hole_in_a_log_is_passed_over_and_zeros_that_a_task_wrote_are_not() {
         let text = whole(open(&app, "01", wanted).await.unwrap()).await;
         assert_eq!(text, format!("{head}tail\n"), "follow: {follow}");
     }
+    // A hole that lies wholly within what is read at a time.
+    let (small, row) = house_with(InstanceState::Succeeded, 1);
+    small.write_log(&row, 1, &"h".repeat(4096));
+    let app = small.app();
+    let path = super::log_path(&app.log_dir, &row.task_id, &row.instance_id, 1);
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(b"tail\n", 16384).unwrap();
+    let text = whole(open(&app, "01", Wanted::default()).await.unwrap()).await;
+    assert_eq!(text, format!("{}tail\n", "h".repeat(4096)));
 }

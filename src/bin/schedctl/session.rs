@@ -1,6 +1,7 @@
 //! One invocation: the daemon to ask and the output to write to.
 
 use sched::access::client::{Client, ClientError, Response, Stream, Target};
+use sched::model::view::StatusView;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -28,6 +29,18 @@ impl Session {
     /// Reads something of a known shape.
     pub(crate) fn view<T: DeserializeOwned>(&self, target: &Target) -> Result<T, Failure> {
         Ok(self.client.get(target)?.json()?)
+    }
+
+    /// Tells, beside a table, that everything is paused: easily done and easily forgotten.
+    pub(crate) fn warn_if_all_is_paused(&self) -> Result<(), Failure> {
+        if self.output.is_json() {
+            return Ok(());
+        }
+        let status: StatusView = self.view(&Target::new("/status"))?;
+        if status.paused.is_some() {
+            self.output.note("everything is paused: nothing starts until schedctl resume --all");
+        }
+        Ok(())
     }
 
     /// Orders something.

@@ -1,5 +1,6 @@
 //! Holding and letting go: an instance, a task, a queue, everything (design, 'Pause').
 
+use super::super::answers;
 use super::super::turn::Turn;
 use crate::model::id::InstanceId;
 use crate::model::instance::{InstanceState, Pause};
@@ -96,7 +97,7 @@ fn exists(turn: &Turn<'_>, target: &Target) -> Result<(), Rejection> {
     match target {
         // One whose definition is gone may still have instances, and may still be held.
         Target::Task(task) if turn.state.registry.row(task).is_none() => {
-            refuse(format!("no task {task}"))
+            Err(answers::no_task(turn.state, task))
         }
         Target::Queue(_) if turn.state.holds.contains_key(target) => Ok(()),
         Target::Queue(name) if !turn.state.settings.queues.iter().any(|q| q.name == *name) => {

@@ -1,5 +1,6 @@
 //! Changing a priority while things wait (requirement D2).
 
+use super::super::answers;
 use super::super::turn::Turn;
 use crate::model::id::InstanceId;
 use crate::model::priority::Priority;
@@ -18,7 +19,7 @@ pub(in super::super) fn request(turn: &mut Turn<'_>, target: Target, priority: P
         }
         Target::Task(task) => {
             let Some(mut row) = turn.state.registry.row(task).cloned() else {
-                return refuse(RejectionCode::NotFound, format!("no task {task}"));
+                return Err(answers::no_task(turn.state, task));
             };
             row.priority = Some(priority);
             turn.put_task(row);

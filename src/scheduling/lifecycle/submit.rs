@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::super::answers;
 use super::super::turn::Turn;
 use super::wave::{self, Birth, Made};
 use crate::model::cycle::{Cycle, CycleUnit};
@@ -18,7 +19,7 @@ const OPEN_NAMED_MAX: usize = 20;
 /// Makes an instance, or says why not.
 pub(in super::super) fn request(turn: &mut Turn<'_>, task: &TaskId, body: &SubmitBody) -> Answer {
     let Some(spec) = turn.state.registry.spec(task).cloned() else {
-        return Err(Rejection::new(RejectionCode::NotFound, format!("no task {task}")));
+        return Err(answers::no_task(turn.state, task));
     };
     let unknown = turn.state.registry.unresolved(&spec);
     if !unknown.is_empty() && !body.ignore_deps {

@@ -25,7 +25,7 @@ pub(crate) fn list(views: &[InstanceView], output: &Output) -> String {
             view.cycle.as_str().into(),
             state(view.state),
             why(view, output.now).into(),
-            format!("{}/{}", view.attempt, view.max_attempts).into(),
+            attempt_text(view).replace(" of ", "/").into(),
             relative(output.now, Some(view.created_at)).into(),
             took(view, output.now).into(),
         ];

@@ -37,7 +37,12 @@ pub(crate) fn page(
                 counts.retrying
             ),
         ),
-        ("held", status.paused.as_ref().map_or_else(String::new, |p| pause(p, output.now))),
+        (
+            "held",
+            status.paused.as_ref().map_or_else(String::new, |p| {
+                format!("EVERYTHING is {}; schedctl resume --all", pause(p, output.now))
+            }),
+        ),
     ]);
     for reason in &status.degraded {
         let _infallible = writeln!(page, " degraded: {}", clean(reason));

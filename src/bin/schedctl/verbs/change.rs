@@ -1,6 +1,8 @@
 //! Verbs that change what is there: cancel, retry, pause, resume, priority.
 
 use sched::access::client::Target;
+use sched::model::instance::{InstanceState, Reason};
+use sched::model::view::InstanceView;
 use serde_json::json;
 
 use crate::cli::{CancelArgs, HoldTarget, PauseArgs, PriorityArgs, ResumeArgs, RetryArgs};
@@ -18,9 +20,29 @@ pub(crate) fn cancel(session: &Session, args: &CancelArgs) -> Result<Exit, Failu
     let below = if args.downstream { " and all that waits for it" } else { "" };
     confirm(&format!("cancel {what}{below}?"), args.yes)?;
     let body = json!({ "downstream": args.downstream });
-    each(&args.instances, "cancel requested", |name| {
-        session.post(&action(instance(name), "cancel"), &body).map(drop)
-    })
+    let mut said = Vec::new();
+    let outcome = each(&args.instances, "", |name| {
+        session.post(&action(instance(name), "cancel"), &body)?;
+        // The order is given; what it came to is for the eye only.
+        said.push(match session.view::<InstanceView>(&instance(name)) {
+            Ok(view) => cancelled(&view),
+            Err(_) => format!("{name} cancel requested"),
+        });
+        Ok(())
+    });
+    for line in said {
+        note(&line);
+    }
+    outcome
+}
+
+fn cancelled(view: &InstanceView) -> String {
+    let id = &view.instance_id;
+    match (view.state, view.reason) {
+        (InstanceState::Cancelled, _) => format!("{id} is CANCELLED"),
+        (_, Some(Reason::Cancelling)) => format!("{id} is being ended"),
+        (state, _) => format!("{id} is {state}; there is nothing to cancel"),
+    }
 }
 
 /// `retry`.
@@ -85,7 +107,7 @@ fn hold(
     each(&target.names, done, |name| order(named(name)))
 }
 
-/// Does it to every one of them, whatever becomes of the others; the first failure counts.
+/// Does it to every one of them and says so (`done` may be empty: then the order speaks itself), whatever becomes of the others; the first failure counts.
 fn each(
     names: &[String],
     done: &str,
@@ -94,6 +116,7 @@ fn each(
     let mut failed = None;
     for name in names {
         match order(name) {
+            Ok(()) if done.is_empty() => {}
             Ok(()) => note(&format!("{name} {done}")),
             Err(failure) if names.len() == 1 => return Err(failure),
             Err(failure) => {

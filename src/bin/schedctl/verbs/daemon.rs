@@ -41,6 +41,7 @@ pub(crate) fn executors(session: &Session) -> Result<Exit, Failure> {
 /// `queues`.
 pub(crate) fn queues(session: &Session) -> Result<Exit, Failure> {
     session.show_list::<QueueView>(&Target::new("/queues"), "no queues", render::status::queues)?;
+    session.warn_if_all_is_paused()?;
     Ok(Exit::Good)
 }
 

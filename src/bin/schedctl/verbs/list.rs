@@ -38,6 +38,7 @@ pub(crate) fn list(session: &Session, args: &ListArgs) -> Result<Exit, Failure> 
         session.output.note(if picks_all { "no tasks" } else { "no task matches" });
     } else {
         session.output.line(&render::task::list(&views, &session.output))?;
+        session.warn_if_all_is_paused()?;
     }
     Ok(Exit::Good)
 }

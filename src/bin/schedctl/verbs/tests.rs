@@ -169,7 +169,10 @@ fn orders_go_to_the_routes_of_the_contract() {
         ("shutdown -y", "POST /v1/shutdown {}".to_owned()),
     ] {
         assert_eq!(daemon.run(&format!("schedctl {line}")).unwrap(), Exit::Good, "{line}");
-        assert_eq!(daemon.asked(), [asked], "{line}");
+        let mut given = daemon.asked();
+        // Some look, for the eye, at what the order came to.
+        given.retain(|request| request.starts_with("POST"));
+        assert_eq!(given, [asked], "{line}");
     }
 }
 
@@ -246,7 +249,8 @@ fn several_orders_are_all_given_and_the_first_refusal_counts() {
         }
     });
     assert_eq!(daemon.run("schedctl cancel -y bad 01a").unwrap(), Exit::NotFound);
-    assert_eq!(daemon.asked().len(), 2);
+    let orders = daemon.asked().into_iter().filter(|request| request.starts_with("POST"));
+    assert_eq!(orders.count(), 2);
 }
 
 #[test]
