@@ -118,6 +118,7 @@ impl EventLoop {
     /// Carries out one command; none waits, and what fails comes back as an event.
     fn perform(&self, command: Command) {
         match command {
+            Command::Attach { executor, connection } => self.pool.attach(&executor, connection),
             Command::Run(dispatch) => self.pool.run(*dispatch),
             Command::Kill { executor, of } => self.pool.kill(&executor, of),
             Command::Acknowledge { executor, of } => self.pool.acknowledge(&executor, of),

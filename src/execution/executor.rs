@@ -315,6 +315,7 @@ impl Executor {
         let hello = Hello {
             executor: self.args.id.clone(),
             incarnation: self.incarnation,
+            connection: 0,
             pid: std::process::id(),
             boot_id: Arc::clone(&self.hands.boot_id),
             running,

@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::Child;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -43,23 +44,55 @@ const ORDER_QUEUE: usize = 4 * limits::EVENT_QUEUE;
 /// The way to one executor; closed while it is not connected.
 #[derive(Debug, Default)]
 pub(super) struct Link {
-    // Never held over an await: it guards one assignment.
-    orders: Mutex<Option<mpsc::Sender<Order>>>,
+    // Never held over an await: it guards one assignment or one send that does not wait.
+    line: Mutex<Option<Line>>,
+    /// Connections so far.
+    count: AtomicU64,
+}
+
+/// An open connection.
+#[derive(Debug)]
+struct Line {
+    connection: u64,
+    orders: mpsc::Sender<Order>,
+    /// The core has heard its Hello. Until then orders are meant for the connection before.
+    is_attached: bool,
 }
 
 impl Link {
-    pub(super) fn orders(&self) -> MutexGuard<'_, Option<mpsc::Sender<Order>>> {
-        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Opens a new connection; gives its number and what is ordered over it.
+    pub(super) fn open(&self) -> (u64, mpsc::Receiver<Order>) {
+        let (orders, receiver) = mpsc::channel(ORDER_QUEUE);
+        let connection = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        *self.line() = Some(Line { connection, orders, is_attached: false });
+        (connection, receiver)
     }
 
-    pub(super) fn open(&self) -> mpsc::Receiver<Order> {
-        let (sender, receiver) = mpsc::channel(ORDER_QUEUE);
-        *self.orders() = Some(sender);
-        receiver
+    pub(super) fn attach(&self, connection: u64) {
+        if let Some(line) = self.line().as_mut().filter(|line| line.connection == connection) {
+            line.is_attached = true;
+        }
+    }
+
+    pub(super) fn order(&self, executor: &ExecutorId, order: Order) {
+        let mut line = self.line();
+        match line.as_ref().filter(|line| line.is_attached).map(|line| line.orders.try_send(order))
+        {
+            Some(Ok(())) => {}
+            Some(Err(_)) => {
+                tracing::warn!(%executor, "an executor does not keep up; connecting anew");
+                *line = None;
+            }
+            None => tracing::debug!(%executor, "an order for an executor that is not connected"),
+        }
     }
 
     pub(super) fn close(&self) {
-        *self.orders() = None;
+        *self.line() = None;
+    }
+
+    fn line(&self) -> MutexGuard<'_, Option<Line>> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -203,10 +236,11 @@ impl Keeper {
 
     /// Serves one connection. The link is open before the core hears of it, so that what the core
     /// orders upon Hello is delivered.
-    async fn converse(&mut self, connection: Connection) -> Ended {
+    async fn converse(&mut self, mut connection: Connection) -> Ended {
         let peer = connection.peer;
         self.incarnation = Some(connection.hello.incarnation);
-        let orders = self.link.open();
+        let (number, orders) = self.link.open();
+        connection.hello.connection = number;
         let service = Service {
             executor: &self.id,
             paths: &self.paths,

@@ -145,6 +145,14 @@ impl ExecutorPool {
         Ok(Self { links, socket, stop: args.stop, own })
     }
 
+    /// Lets orders go over a connection whose Hello has been heard. Never waits; one that has been
+    /// replaced by a newer connection is left alone.
+    pub fn attach(&self, executor: &ExecutorId, connection: u64) {
+        if let Some(link) = self.links.get(executor) {
+            link.attach(connection);
+        }
+    }
+
     /// Hands an attempt to its executor. Never waits; without a connection it does nothing, and
     /// the executor's next Hello shows the core that the attempt was not accepted. A dispatch of
     /// which no process can be made comes back as a Finished event.
@@ -168,16 +176,7 @@ impl ExecutorPool {
             tracing::debug!(%executor, "an order for an executor that is not kept");
             return;
         };
-        let mut orders = link.orders();
-        let sent = orders.as_ref().map(|sender| sender.try_send(order));
-        match sent {
-            Some(Ok(())) => {}
-            Some(Err(_)) => {
-                tracing::warn!(%executor, "an executor does not keep up; connecting anew");
-                *orders = None;
-            }
-            None => tracing::debug!(%executor, "an order for an executor that is not connected"),
-        }
+        link.order(executor, order);
     }
 
     /// Closes all connections and removes the socket. Executors and their tasks go on.

@@ -32,6 +32,14 @@ impl Effects {
 /// One thing to do in the world. None of them waits; what fails comes back as an event.
 #[derive(Debug, Clone)]
 pub enum Command {
+    /// This connection has been heard: what follows for the executor may go over it. Orders that
+    /// were decided before, for an older connection, go nowhere: the Hello has settled them.
+    Attach {
+        /// Whose.
+        executor: ExecutorId,
+        /// Which.
+        connection: u64,
+    },
     /// Start an attempt.
     Run(Box<Dispatch>),
     /// End an attempt's processes: TERM, grace, KILL.

@@ -105,6 +105,9 @@ pub struct Hello {
     pub executor: ExecutorId,
     /// Which process of that id: grows with every start.
     pub incarnation: u64,
+    /// Which connection, numbered by the daemon; not said by the executor.
+    #[serde(skip)]
+    pub connection: u64,
     /// Its process id.
     pub pid: u32,
     /// The machine's boot.

@@ -79,6 +79,7 @@ impl Executor {
         let mut hello = Hello {
             executor: self.id.clone(),
             incarnation: self.incarnation,
+            connection: 0,
             pid: u32::try_from(100 + self.incarnation).unwrap_or(1),
             boot_id: Arc::clone(boot_id),
             running: Vec::new(),

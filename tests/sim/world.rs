@@ -474,7 +474,7 @@ impl World {
                 self.send(to, Message::Forget(of));
             }
             Command::Reply { answer, .. } => self.answered(&answer)?,
-            Command::WatchFiles(_) | Command::Exit(_) => {}
+            Command::Attach { .. } | Command::WatchFiles(_) | Command::Exit(_) => {}
         }
         Ok(())
     }

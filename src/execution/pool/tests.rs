@@ -83,7 +83,14 @@ impl Daemon {
         }
     }
 
+    /// A Hello, and what the core does first upon it.
     async fn hello(&mut self) -> Hello {
+        let hello = self.unheard().await;
+        self.pool.attach(&hello.executor, hello.connection);
+        hello
+    }
+
+    async fn unheard(&mut self) -> Hello {
         let event = self.next().await;
         let Event::ExecutorConnected(hello) = event else { panic!("no hello: {event:?}") };
         hello
@@ -335,10 +342,31 @@ fn an_executor_that_is_configured_no_more_is_kept_until_its_attempts_are_over() 
 }
 
 #[test]
+fn what_was_decided_before_a_connection_was_heard_does_not_go_over_it() {
+    live(|dir| async move {
+        let mut daemon = Daemon::start(&dir);
+        let hello = daemon.unheard().await;
+        let mark = dir.join("early");
+        let touch = ["-c", &format!("touch {}", mark.display())];
+        daemon.pool.run(dispatch("EXEC", "/bin/sh", &touch));
+        daemon.pool.attach(&hello.executor, hello.connection + 1);
+        daemon.pool.run(dispatch("EXEC", "/bin/sh", &touch));
+        daemon.pool.attach(&hello.executor, hello.connection);
+        let late = dispatch("EXEC", "/bin/true", &[]);
+        daemon.pool.run(late.clone());
+        assert_eq!(daemon.started().await, late.of);
+        assert_eq!(daemon.finished().await.of, late.of);
+        assert!(!mark.exists());
+        daemon.pool.stop().await;
+    });
+}
+
+#[test]
 fn an_executor_that_nobody_keeps_is_told_of_once_per_incarnation() {
     let hello = |incarnation| Hello {
         executor: ExecutorId::from("gone"),
         incarnation,
+        connection: 0,
         pid: 1,
         boot_id: "b".into(),
         running: Vec::new(),

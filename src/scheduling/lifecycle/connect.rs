@@ -15,6 +15,8 @@ use crate::model::record::Record;
 /// An executor said hello: every RUNNING instance of its is looked up in what it says.
 pub(in super::super) fn hello(turn: &mut Turn<'_>, hello: &Hello) {
     turn.state.roster.connect(hello, turn.now);
+    let (executor, connection) = (hello.executor.clone(), hello.connection);
+    turn.command(Command::Attach { executor, connection });
     turn.record(Record::ExecutorConnected {
         executor_id: hello.executor.clone(),
         incarnation: hello.incarnation,

@@ -73,6 +73,7 @@ impl Bench {
         Hello {
             executor: ExecutorId::from("local"),
             incarnation: self.incarnation,
+            connection: 0,
             pid: 7,
             boot_id: Arc::clone(&self.boot),
             running: Vec::new(),
