@@ -8,7 +8,7 @@ use super::fire::{self, Happening};
 use crate::model::event::FileArrival;
 use crate::model::instance::Cause;
 use crate::model::record::{Arrival, ArrivalKey};
-use crate::model::spec::TriggerKind;
+use crate::model::spec::{TaskSpec, Trigger, TriggerKind};
 
 /// One instance per listening task, unless this arrival was taken before.
 pub(in super::super) fn arrived(turn: &mut Turn<'_>, arrivals: Vec<FileArrival>) {
@@ -32,8 +32,12 @@ fn take(turn: &mut Turn<'_>, task: &crate::model::id::TaskId, arrival: &FileArri
         return;
     }
     let Some(spec) = turn.state.registry.spec(task).cloned() else { return };
-    let matches = |t: &&crate::model::spec::Trigger| matches!(&t.when, TriggerKind::File(f) if f.pattern == arrival.pattern);
+    let matches =
+        |t: &&Trigger| matches!(&t.when, TriggerKind::File(f) if f.pattern == arrival.pattern);
     let Some(trigger) = spec.triggers.iter().find(matches) else { return };
+    if taken_otherwise(turn, &spec, arrival) {
+        return;
+    }
     let at = turn.now;
     if let Some((outcome, reason)) = fire::never(turn, &spec) {
         let reason =
@@ -58,6 +62,16 @@ fn take(turn: &mut Turn<'_>, task: &crate::model::id::TaskId, arrival: &FileArri
         identity: arrival.identity,
         gone_at: None,
     });
+}
+
+/// Whether the task took this very arrival by another of its patterns.
+fn taken_otherwise(turn: &Turn<'_>, spec: &TaskSpec, arrival: &FileArrival) -> bool {
+    spec.triggers.iter().any(|trigger| {
+        let TriggerKind::File(file) = &trigger.when else { return false };
+        let key = (spec.task_id.clone(), file.pattern.clone(), arrival.path.clone());
+        let taken = turn.state.arrivals.get(&key);
+        file.pattern != arrival.pattern && taken.is_some_and(|t| t.identity == arrival.identity)
+    })
 }
 
 /// Files that are gone. Their identities are kept for a while: a directory that is moved away and

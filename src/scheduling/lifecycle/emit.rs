@@ -7,7 +7,7 @@ use crate::model::id::InstanceId;
 use crate::model::instance::Cause;
 use crate::model::record::Record;
 use crate::model::request::{Answer, EmitRejection, EmitReply, Reply};
-use crate::model::spec::{JsonMap, TriggerKind};
+use crate::model::spec::{JsonMap, Trigger, TriggerKind};
 
 /// `schedctl emit`: one instance per listening task.
 pub(in super::super) fn request(turn: &mut Turn<'_>, name: &str, params: &JsonMap) -> Answer {
@@ -16,7 +16,7 @@ pub(in super::super) fn request(turn: &mut Turn<'_>, name: &str, params: &JsonMa
     let identity = format!("{name}\0{}", turn.state.tip.0);
     for task in turn.state.registry.graph().listeners(&Source::Event(name.to_owned())) {
         let Some(spec) = turn.state.registry.spec(&task).cloned() else { continue };
-        let listens = |t: &&crate::model::spec::Trigger| matches!(&t.when, TriggerKind::Event(n) if n == name);
+        let listens = |t: &&Trigger| matches!(&t.when, TriggerKind::Event(n) if n == name);
         let Some(trigger) = spec.triggers.iter().find(listens) else { continue };
         let at = turn.now;
         if let Some((outcome, reason)) = fire::never(turn, &spec) {
@@ -47,7 +47,7 @@ pub(in super::super) fn ended(turn: &mut Turn<'_>, id: &InstanceId) {
     let Some(i) = turn.state.instances.get(id).filter(|i| !i.is_open()).cloned() else { return };
     for task in turn.state.registry.graph().listeners(&Source::Task(i.task_id.clone())) {
         let Some(spec) = turn.state.registry.spec(&task).cloned() else { continue };
-        let listens = |t: &&crate::model::spec::Trigger| match &t.when {
+        let listens = |t: &&Trigger| match &t.when {
             TriggerKind::Task(on) => on.task_id == i.task_id && on.states.contains(&i.state),
             TriggerKind::Cron(_)
             | TriggerKind::Every(_)

@@ -177,6 +177,28 @@ fn a_file_is_taken_once_per_arrival_also_over_a_restart() {
     assert!(bench.of("a").iter().all(|i| i.task_id == id("a")));
 }
 
+/// Contract, `file`: one instance per arrival.
+#[test]
+fn a_file_that_two_patterns_of_a_task_match_is_one_arrival() {
+    let on_files = |pattern: &str| {
+        on(TriggerKind::File(FileTrigger {
+            pattern: pattern.to_owned(),
+            settle: Duration::from_millis(50),
+            poll: None,
+        }))
+    };
+    let mut bench = Bench::new(vec![timed(vec![on_files("/in/*"), on_files("/in/x*")])]);
+    for pattern in ["/in/x*", "/in/*"] {
+        bench.event(Event::FilesArrived(vec![FileArrival {
+            pattern: pattern.to_owned(),
+            path: "/in/x".to_owned(),
+            identity: FileIdentity { device: 1, inode: 1, size: 1, mtime_ns: 1 },
+        }]));
+        bench.pass(1_000);
+    }
+    assert_eq!(bench.of("a").len(), 1);
+}
+
 /// Contract, `misfire: RUN_ALL`: all within `catchUpMs`, though the default overlap is SKIP.
 #[test]
 fn misfire_run_all_does_not_skip_for_overlap_what_it_catches_up_on() {
