@@ -132,7 +132,8 @@ impl Source {
 fn is_test_path(path: &str) -> bool {
     path.ends_with("/tests.rs")
         || path.contains("/tests/")
-        || ["src/access/fakes.rs", "src/resource/fixture.rs"].contains(&path)
+        || ["src/access/fakes.rs", "src/model/fixture.rs", "src/resource/fixture.rs"]
+            .contains(&path)
 }
 
 fn root() -> PathBuf {
@@ -539,7 +540,7 @@ mod documents {
     use super::*;
 
     /// Files whose commands and samples must be real.
-    const DOCUMENTS: [&str; 2] = ["README.md", "docs/spec.md"];
+    const DOCUMENTS: [&str; 3] = ["README.md", "docs/spec.md", "docs/waves.md"];
 
     fn config(path: &str) -> Config {
         let full = root().join(path);

@@ -7,16 +7,13 @@ use std::time::Duration;
 
 use super::wire::Assignment;
 use crate::model::command::Dispatch;
-use crate::model::cycle::Cycle;
 use crate::model::event::AttemptRef;
-use crate::model::id::{ExecutorId, InstanceId, Lease, QueueName, TaskId};
+use crate::model::fixture as plain;
+use crate::model::id::{ExecutorId, InstanceId, Lease, TaskId};
 use crate::model::instance::{Cause, Instance, InstanceState};
-use crate::model::priority::Priority;
 use crate::model::request::StopMode;
 use crate::model::settings::{ExecutorSettings, Settings};
-use crate::model::spec::{
-    Limits, LogLimits, OnDependencyTimeout, OnUpstream, RetryPolicy, TaskSpec,
-};
+use crate::model::spec::{Limits, TaskSpec};
 use crate::model::template::Template;
 use crate::model::time::Timestamp;
 
@@ -73,10 +70,22 @@ pub(super) fn dispatch(task_type: &str, handler: &str, args: &[&str]) -> Dispatc
         attempt: 1,
         lease: Lease(1),
     };
-    let spec = spec(task_id.clone(), task_type, handler, args);
+    let spec = TaskSpec {
+        task_type: task_type.to_owned(),
+        handler: handler.to_owned(),
+        args: args.iter().map(|a| Template::parse(a).unwrap()).collect(),
+        ..plain::spec(&task_id)
+    };
+    let scheduled_time = Timestamp::parse("2026-11-30T02:00:00+08:00").unwrap();
+    let running = InstanceState::Running;
+    let instance = Instance {
+        attempt: of.attempt,
+        trigger: Cause::Submit { uid: 0 },
+        ..plain::instance(of.instance_id.clone(), &task_id, running, scheduled_time)
+    };
     Dispatch {
         executor: ExecutorId::from("local"),
-        instance: instance(&of, task_id),
+        instance,
         of,
         spec: Arc::new(spec),
         timezone: "Asia/Shanghai".to_owned(),
@@ -102,96 +111,5 @@ pub(super) fn settings(heartbeat: Duration) -> Settings {
         retention_instances: 1,
         on_stop: StopMode::Handover,
         heartbeat,
-    }
-}
-
-fn spec(task_id: TaskId, task_type: &str, handler: &str, args: &[&str]) -> TaskSpec {
-    TaskSpec {
-        task_id,
-        version: 2,
-        owner: "o".to_owned(),
-        name: None,
-        description: None,
-        labels: BTreeMap::new(),
-        task_type: task_type.to_owned(),
-        handler: handler.to_owned(),
-        args: args.iter().map(|a| Template::parse(a).unwrap()).collect(),
-        static_params: serde_json::Map::new(),
-        runtime_params: BTreeMap::new(),
-        env: BTreeMap::new(),
-        working_dir: None,
-        user: None,
-        group: None,
-        umask: None,
-        nice: None,
-        limits: Limits::default(),
-        timeout: None,
-        kill_grace: Duration::from_secs(10),
-        retry: RetryPolicy::default(),
-        exit_codes: BTreeMap::new(),
-        idempotent: true,
-        dedup_key: None,
-        outputs: Vec::new(),
-        log: LogLimits::default(),
-        triggers: Vec::new(),
-        timezone: None,
-        cycle: None,
-        depends_on: Vec::new(),
-        on_upstream: OnUpstream::Each,
-        dependency_timeout: None,
-        on_dependency_timeout: OnDependencyTimeout::Cancel,
-        priority: Priority::NORMAL,
-        queue: QueueName::from("default"),
-        preemptible: false,
-        max_concurrent: None,
-        executor_labels: BTreeMap::new(),
-        enabled: true,
-    }
-}
-
-fn instance(of: &AttemptRef, task_id: TaskId) -> Instance {
-    Instance {
-        instance_id: of.instance_id.clone(),
-        created_seq: 1,
-        task_id,
-        version: 2,
-        revision: 1,
-        state: InstanceState::Running,
-        reason: None,
-        attempt: of.attempt,
-        max_attempts: 1,
-        faults: 0,
-        requeues: 0,
-        spawn_retries: 0,
-        cycle: Cycle::parse("2026-11-30").unwrap(),
-        scheduled_time: Timestamp::parse("2026-11-30T02:00:00+08:00").unwrap(),
-        trigger: Cause::Submit { uid: 0 },
-        root: of.instance_id.clone(),
-        priority: Priority::NORMAL,
-        queue: QueueName::from("default"),
-        executor_id: None,
-        created_at: Timestamp::default(),
-        not_before: None,
-        ready_at: None,
-        ready_seq: 0,
-        started_at: None,
-        finished_at: None,
-        next_retry_at: None,
-        exit_code: None,
-        signal: None,
-        error_code: None,
-        message: None,
-        static_params: Arc::default(),
-        given_params: serde_json::Map::new(),
-        runtime_params: serde_json::Map::new(),
-        output: None,
-        edges: Vec::new(),
-        ignore_deps: false,
-        degraded: false,
-        paused: None,
-        stopping: None,
-        dedup_key: None,
-        dependency_deadline: None,
-        attempts: Vec::new(),
     }
 }

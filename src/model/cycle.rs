@@ -1,6 +1,6 @@
 //! Cycles: the business date, hour, minute or run that an instance belongs to.
 //!
-//! design.md, 'Which upstream run counts'. A label is text, because that is what people see, pass
+//! docs/waves.md says which match. A label is text, because that is what people see, pass
 //! with `--cycle` and compare; cutting it to a coarser unit is cutting the text.
 
 use std::fmt;

@@ -8,6 +8,8 @@ pub mod cron;
 pub mod cycle;
 pub mod event;
 pub mod every;
+#[cfg(test)]
+pub(crate) mod fixture;
 pub mod history;
 pub mod id;
 pub mod instance;

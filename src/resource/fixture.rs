@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::model::cycle::Cycle;
 use crate::model::event::{FileIdentity, SpecError};
+use crate::model::fixture as plain;
 use crate::model::id::{ExecutorId, InstanceId, Lease, LogSeq, TaskId};
 use crate::model::instance::{
     Attempt, Cause, Edge, Instance, InstanceState, Pause, Reason, Stopping,
@@ -18,10 +18,7 @@ use crate::model::record::{
     RowKey, Submission, Target, TaskRow,
 };
 use crate::model::request::Submitted;
-use crate::model::spec::{
-    DepType, JsonMap, Limits, LogLimits, OnDependencyTimeout, OnUpstream, RetryPolicy, Strength,
-    TaskSpec,
-};
+use crate::model::spec::{DepType, JsonMap, Strength, TaskSpec};
 use crate::model::time::Timestamp;
 
 pub(super) fn at(seconds: i64) -> Timestamp {
@@ -44,50 +41,7 @@ fn object(value: serde_json::Value) -> JsonMap {
 /// An instance made `created_seq` seconds after the first.
 pub(super) fn instance(created_seq: u64, of: &TaskId, state: InstanceState) -> Instance {
     let made = at(i64::try_from(created_seq).unwrap());
-    Instance {
-        instance_id: id(created_seq),
-        created_seq,
-        task_id: of.clone(),
-        version: of.version(),
-        revision: 1,
-        state,
-        reason: None,
-        attempt: 0,
-        max_attempts: 1,
-        faults: 0,
-        requeues: 0,
-        spawn_retries: 0,
-        cycle: Cycle::parse("2026-11-30").unwrap(),
-        scheduled_time: made,
-        trigger: Cause::Boot,
-        root: id(created_seq),
-        priority: Priority::NORMAL,
-        queue: "default".into(),
-        executor_id: None,
-        created_at: made,
-        not_before: None,
-        ready_at: None,
-        ready_seq: 0,
-        started_at: None,
-        finished_at: None,
-        next_retry_at: None,
-        exit_code: None,
-        signal: None,
-        error_code: None,
-        message: None,
-        static_params: Arc::new(JsonMap::new()),
-        given_params: JsonMap::new(),
-        runtime_params: JsonMap::new(),
-        output: None,
-        edges: Vec::new(),
-        ignore_deps: false,
-        degraded: false,
-        paused: None,
-        stopping: None,
-        dedup_key: None,
-        dependency_deadline: None,
-        attempts: Vec::new(),
-    }
+    Instance { created_seq, ..plain::instance(id(created_seq), of, state, made) }
 }
 
 /// An instance in which nothing is left out.
@@ -160,47 +114,16 @@ pub(super) fn revision(of: &TaskId, number: u64) -> Revision {
     }
 }
 
+/// A definition with one of each kind of value that a plain one leaves out.
 fn spec(of: &TaskId) -> TaskSpec {
     TaskSpec {
-        task_id: of.clone(),
-        version: of.version(),
-        owner: "ops".to_owned(),
-        name: None,
-        description: None,
         labels: BTreeMap::from([("line".to_owned(), "trade".to_owned())]),
-        task_type: "SHELL".to_owned(),
-        handler: "true".to_owned(),
-        args: Vec::new(),
-        static_params: JsonMap::new(),
-        runtime_params: BTreeMap::new(),
-        env: BTreeMap::new(),
-        working_dir: None,
-        user: None,
-        group: None,
         umask: Some(0o022),
         nice: Some(-5),
-        limits: Limits::default(),
         timeout: Some(Duration::from_secs(30)),
-        kill_grace: Duration::from_secs(10),
-        retry: RetryPolicy::default(),
         exit_codes: BTreeMap::from([(75, "CONN_RESET".to_owned())]),
-        idempotent: true,
-        dedup_key: None,
-        outputs: Vec::new(),
-        log: LogLimits::default(),
-        triggers: Vec::new(),
-        timezone: None,
-        cycle: None,
-        depends_on: Vec::new(),
-        on_upstream: OnUpstream::Each,
-        dependency_timeout: None,
-        on_dependency_timeout: OnDependencyTimeout::Cancel,
-        priority: Priority::NORMAL,
-        queue: "default".into(),
-        preemptible: false,
         max_concurrent: Some(1),
-        executor_labels: BTreeMap::new(),
-        enabled: true,
+        ..plain::spec(of)
     }
 }
 

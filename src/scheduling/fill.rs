@@ -8,8 +8,8 @@ use crate::model::params;
 use crate::model::placeholders::Known;
 use crate::model::spec::{JsonMap, TaskSpec};
 
-/// The parameters an instance starts with (design, rule 5): given ones win; then, by name, those
-/// of the direct upstreams in `dependsOn` order; then defaults.
+/// The parameters an instance starts with (docs/waves.md, rule 5): given ones win; then, by name,
+/// those of the direct upstreams in `dependsOn` order; then defaults.
 ///
 /// The error names what is missing or wrong.
 pub(super) fn complete(state: &State, spec: &TaskSpec, i: &Instance) -> Result<JsonMap, String> {

@@ -20,7 +20,7 @@ pub(super) struct Graph {
     rules: BTreeMap<TaskId, CycleRule>,
     /// Tasks that listen, by what they listen to.
     listeners: BTreeMap<Source, Vec<TaskId>>,
-    /// RUN tasks that two RUN roots reach, with those roots (design, rule 14).
+    /// RUN tasks that two RUN roots reach, with those roots (docs/waves.md, rule 14).
     ambiguous: BTreeMap<TaskId, (TaskId, TaskId)>,
 }
 

@@ -17,7 +17,7 @@ use crate::model::spec::JsonMap;
 use crate::model::time::Timestamp;
 use crate::model::view::LastInstance;
 
-/// Order of "newest": by scheduled time, then creation (design, rule 2).
+/// Order of "newest": by scheduled time, then creation (docs/waves.md, rule 2).
 type Age = (Timestamp, u64);
 
 /// The instances of one task and date.
@@ -133,7 +133,7 @@ impl InstanceTable {
         open.or_else(|| self.ended.get(id).map(|e| (&e.runtime_params, e.output.as_ref())))
     }
 
-    /// The newest instance of a task whose cycle matches (design, rule 2).
+    /// The newest instance of a task whose cycle matches (docs/waves.md, rule 2).
     pub(super) fn newest_matching(&self, task: &TaskId, cycle: &Cycle) -> Option<InstanceId> {
         let cycles = self.by_cycle.get(task)?.get(cycle.date())?;
         matching(cycles, cycle)

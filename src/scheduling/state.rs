@@ -304,7 +304,7 @@ fn deadlines(i: &Instance) -> Vec<(Timestamp, Due)> {
     }
     if i.is_waiting() {
         due.extend(i.not_before.map(|at| (at, Due::NotBefore(id.clone()))));
-        // While an instance is held its dependency clock stands still (design, rule 11).
+        // While an instance is held its dependency clock stands still (docs/waves.md, rule 11).
         if i.paused.is_none() {
             due.extend(i.dependency_deadline.map(|at| (at, Due::DependencyDeadline(id.clone()))));
         }

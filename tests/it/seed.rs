@@ -3,38 +3,7 @@
 use crate::harness::{Gate, Sched, TaskSpec, Value, json};
 
 /// The example of S0, verbatim.
-const SETTLE: &str = "\
-taskId: order.settle.v2
-taskType: BATCH_SETTLE
-handler: com.demo.settle.SettleHandler
-version: 2
-owner: trade-team
-
-staticParams:
-  batchSize: 500
-  targetDb: settle_db
-
-runtimeParams:
-  bizDate: { type: date, required: true }
-  shardIndex: { type: int, required: true }
-  shardTotal: { type: int, required: true }
-
-dependsOn:
-  - taskId: order.extract.v2
-    depType: SUCCESS
-  - taskId: user.profile.v2
-    depType: DATA_READY
-
-timeoutMs: 30000
-retry:
-  maxAttempts: 3
-  backoff: EXPONENTIAL
-  intervalMs: 1000
-  retryOn: [TIMEOUT, CONN_RESET]
-idempotent: true
-priority: 2
-preemptible: false
-";
+const SETTLE: &str = include_str!("../data/order.settle.v2.yaml");
 
 /// A daemon that knows the example's type: a script that shows what it was given.
 fn with_settle() -> Sched {

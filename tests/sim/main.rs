@@ -20,6 +20,9 @@ mod bench;
 mod build;
 mod checker;
 mod executor;
+#[path = "../../src/model/fixture.rs"]
+#[expect(dead_code, reason = "shared with the tests beside the code")]
+mod fixture;
 mod oracle;
 mod rng;
 mod waves;

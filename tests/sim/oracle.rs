@@ -1,4 +1,4 @@
-//! The rules of waves as a small slow model (design, 'Which upstream run counts', rules 1 to 4, 6
+//! The rules of waves as a small slow model (docs/waves.md, rules 1 to 4, 6
 //! and 10): everything is looked for anew each time. An oracle for the engine.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -16,7 +16,7 @@ fn name(n: usize) -> String {
     format!("t{n}")
 }
 
-/// A random graph in which no RUN task has two RUN roots (design, rule 14).
+/// A random graph in which no RUN task has two RUN roots (docs/waves.md, rule 14).
 fn graph(rng: &mut Rng) -> Vec<Node> {
     loop {
         let nodes: Vec<Node> = (0..2 + usize::try_from(rng.below(6)).unwrap())

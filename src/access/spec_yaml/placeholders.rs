@@ -61,7 +61,7 @@ impl Reading<'_> {
         }
     }
 
-    /// A cycle that is no day is no date either (design, 'cycles and waves', rule 14).
+    /// A cycle that is no day is no date either (docs/waves.md, rule 14).
     fn check_cycle_as_date(&mut self, used: &Use, spec: &TaskSpec) {
         let parameter = match used.place {
             Place::Trigger(_) => used.at.path.rsplit('.').next(),

@@ -35,37 +35,7 @@ fn spec(more: &str) -> TaskSpec {
 }
 
 /// The example of the first source document, word for word.
-const S0: &str = "taskId: order.settle.v2
-taskType: BATCH_SETTLE
-handler: com.demo.settle.SettleHandler
-version: 2
-owner: trade-team
-
-staticParams:
-  batchSize: 500
-  targetDb: settle_db
-
-runtimeParams:
-  bizDate: { type: date, required: true }
-  shardIndex: { type: int, required: true }
-  shardTotal: { type: int, required: true }
-
-dependsOn:
-  - taskId: order.extract.v2
-    depType: SUCCESS
-  - taskId: user.profile.v2
-    depType: DATA_READY
-
-timeoutMs: 30000
-retry:
-  maxAttempts: 3
-  backoff: EXPONENTIAL
-  intervalMs: 1000
-  retryOn: [TIMEOUT, CONN_RESET]
-idempotent: true
-priority: 2
-preemptible: false
-";
+const S0: &str = include_str!("../../../tests/data/order.settle.v2.yaml");
 
 #[test]
 fn the_source_documents_example_is_read_word_for_word() {

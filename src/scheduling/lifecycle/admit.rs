@@ -1,4 +1,4 @@
-//! Whether a waiting instance may run: its own time, then its edges (design, rules 5 and 6).
+//! Whether a waiting instance may run: its own time, then its edges (docs/waves.md, rules 5 and 6).
 
 use super::super::ended::Standing;
 use super::super::fill;

@@ -134,7 +134,7 @@ fn triggers(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) 
     turn.state.schedule(task);
 }
 
-/// Instances that were never started follow the revision in force (design, rule 9).
+/// Instances that were never started follow the revision in force (docs/waves.md, rule 9).
 fn follow(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) {
     let Some(spec) = turn.state.registry.spec(task).cloned() else { return };
     let Some(revision) = turn.state.registry.row(task).and_then(|r| r.revision) else { return };

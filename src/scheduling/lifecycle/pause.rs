@@ -81,7 +81,7 @@ fn hold_instance(turn: &mut Turn<'_>, id: &InstanceId, pause: &Pause) -> Result<
     Ok(())
 }
 
-/// While held, an instance's dependency clock stood still (design, rule 11).
+/// While held, an instance's dependency clock stood still (docs/waves.md, rule 11).
 fn let_go(turn: &mut Turn<'_>, id: &InstanceId) {
     let now = turn.now;
     turn.update(id, "resumed", |i| {

@@ -1,4 +1,4 @@
-//! `schedctl run`: a person's or a program's instance (design, rules 5 and 10).
+//! `schedctl run`: a person's or a program's instance (docs/waves.md, rules 5 and 10).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Making instances: a root, and one of every derived task below it (design, rules 1 to 4).
+//! Making instances: a root, and one of every derived task below it (docs/waves.md, rules 1 to 4).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -105,7 +105,8 @@ fn root(turn: &Turn<'_>, birth: Birth) -> Instance {
     i.root = i.instance_id.clone();
     i.priority = birth.priority.unwrap_or(i.priority);
     i.not_before = birth.not_before;
-    // The clock of waiting for dependencies starts when its own time has come (design, rule 11).
+    // The clock of waiting for dependencies starts when its own time has come (docs/waves.md,
+    // rule 11).
     let waits_from = birth.not_before.unwrap_or(turn.now);
     i.dependency_deadline = i.dependency_deadline.map(|at| at.plus(waits_from.since(turn.now)));
     i.given_params = birth.params;

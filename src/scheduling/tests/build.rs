@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::fixture;
 use crate::model::event::{Definitions, SpecError, SpecFile};
 use crate::model::id::{ExecutorId, QueueName, TaskId};
-use crate::model::priority::Priority;
 use crate::model::request::StopMode;
 use crate::model::settings::{ExecutorSettings, QueueSettings, Settings};
 use crate::model::spec::{
-    DepType, Dependency, EveryTrigger, FirePolicy, JsonMap, Limits, LogLimits, Misfire,
-    OnDependencyTimeout, OnUpstream, Overlap, RetryPolicy, Strength, TaskSpec, Trigger,
-    TriggerKind,
+    DepType, Dependency, EveryTrigger, FirePolicy, JsonMap, Misfire, Overlap, RetryPolicy,
+    Strength, TaskSpec, Trigger, TriggerKind,
 };
 
 /// The id of the task that tests call `name`.
@@ -22,47 +21,7 @@ pub(crate) fn id(name: &str) -> TaskId {
 
 /// A plain idempotent task without triggers and without dependencies.
 pub(crate) fn task(name: &str) -> TaskSpec {
-    TaskSpec {
-        task_id: id(name),
-        version: 1,
-        owner: "ops".to_owned(),
-        name: None,
-        description: None,
-        labels: BTreeMap::new(),
-        task_type: "SHELL".to_owned(),
-        handler: "true".to_owned(),
-        args: Vec::new(),
-        static_params: JsonMap::new(),
-        runtime_params: BTreeMap::new(),
-        env: BTreeMap::new(),
-        working_dir: None,
-        user: None,
-        group: None,
-        umask: None,
-        nice: None,
-        limits: Limits::default(),
-        timeout: None,
-        kill_grace: Duration::from_secs(10),
-        retry: RetryPolicy::default(),
-        exit_codes: BTreeMap::new(),
-        idempotent: true,
-        dedup_key: None,
-        outputs: Vec::new(),
-        log: LogLimits::default(),
-        triggers: Vec::new(),
-        timezone: None,
-        cycle: None,
-        depends_on: Vec::new(),
-        on_upstream: OnUpstream::Each,
-        dependency_timeout: None,
-        on_dependency_timeout: OnDependencyTimeout::Cancel,
-        priority: Priority::NORMAL,
-        queue: QueueName::from("default"),
-        preemptible: false,
-        max_concurrent: None,
-        executor_labels: BTreeMap::new(),
-        enabled: true,
-    }
+    fixture::spec(&id(name))
 }
 
 /// A task that waits for others.

@@ -208,7 +208,7 @@ fn misfire_run_all_does_not_skip_for_overlap_what_it_catches_up_on() {
     assert_eq!(bench.fires("a"), [(Instance, 1); 3]);
 }
 
-/// Design, rule 9: a repaired file alone starts nothing.
+/// docs/waves.md, rule 9: a repaired file alone starts nothing.
 #[test]
 fn an_edited_zone_starts_nothing() {
     let nightly = |zone: &str| TaskSpec {

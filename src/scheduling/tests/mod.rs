@@ -1,5 +1,6 @@
 //! Tests of single rules, one file per subject; the simulation in `tests/sim` covers their
-//! interplay. Expected values are those of design.md and the requirements, worked out by hand.
+//! interplay. Expected values are those of docs/waves.md and of the requirements, worked out by
+//! hand.
 
 mod attempts;
 mod bench;
@@ -11,3 +12,5 @@ mod pause;
 mod registry;
 mod repeat;
 mod waves;
+
+use crate::model::fixture;

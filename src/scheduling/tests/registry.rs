@@ -1,4 +1,4 @@
-//! Requirement I1; design, rules 9 and 14, 'Clock, disk, faults' F5.
+//! Requirement I1; docs/waves.md, rules 9 and 14; design, 'Clock, disk, faults' F5.
 
 use super::bench::Bench;
 use super::build::{after, broken, edge, file, full, id, on_event, settings, task};

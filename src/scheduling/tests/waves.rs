@@ -1,4 +1,4 @@
-//! Design, 'Which upstream run counts': a test per rule, its number in the name.
+//! docs/waves.md: a test per rule, its number in the name.
 
 use super::bench::Bench;
 use super::build::{after, edge, on_event, task};
