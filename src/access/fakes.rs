@@ -13,7 +13,7 @@ use crate::model::id::{InstanceId, LogSeq, TaskId};
 use crate::model::instance::{Instance, InstanceState};
 use crate::model::record::{Fire, LogRecord, Record, Revision};
 use crate::model::request::{
-    Answer, Ask, Caller, Rejection, RejectionCode, Reply, Request, RequestKey,
+    Answer, Ask, Caller, FileChange, Rejection, RejectionCode, Reply, Request, RequestKey,
 };
 use crate::model::time::Timestamp;
 
@@ -29,12 +29,18 @@ type Answering = dyn Fn(&Request) -> Answer + Send + Sync;
 pub(super) struct FakeCore {
     pub(super) asked: Mutex<Vec<Request>>,
     keys: Mutex<Vec<Option<RequestKey>>>,
+    pub(super) changed: Mutex<Vec<FileChange>>,
     answer: Box<Answering>,
 }
 
 impl FakeCore {
     pub(super) fn new(answer: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Self { asked: Mutex::default(), keys: Mutex::default(), answer: Box::new(answer) })
+        Arc::new(Self {
+            asked: Mutex::default(),
+            keys: Mutex::default(),
+            changed: Mutex::default(),
+            answer: Box::new(answer),
+        })
     }
 
     /// Says "done" to orders and knows nothing else.
@@ -74,6 +80,15 @@ impl Ask for FakeCore {
     }
 
     fn reload(&self) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>> {
+        Box::pin(async { Ok(Reply::Done) })
+    }
+
+    fn change_file(
+        &self,
+        change: FileChange,
+        _caller: Caller,
+    ) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>> {
+        self.changed.lock().unwrap().push(change);
         Box::pin(async { Ok(Reply::Done) })
     }
 }

@@ -346,6 +346,8 @@ fn is_move_of(record: &LogRecord, id: &InstanceId) -> bool {
         | Record::Fire(_)
         | Record::DefinitionLoaded { .. }
         | Record::DefinitionRemoved { .. }
+        | Record::DefinitionPinned { .. }
+        | Record::DefinitionUnpinned { .. }
         | Record::DefinitionRefused(_)
         | Record::Paused { .. }
         | Record::Resumed { .. }

@@ -141,7 +141,7 @@ impl SpecDir {
         for path in &removed {
             self.known.remove(path);
         }
-        Definitions { changed, removed, present: Some(present), unreadable: None }
+        Definitions { changed, removed, present: Some(present), unreadable: None, more: false }
     }
 
     /// The sorted names of spec files.
@@ -288,6 +288,7 @@ fn refused(path: &str, hash: String, message: String) -> SpecFile {
     SpecFile {
         path: path.to_owned(),
         hash,
+        uid: None,
         specs: Vec::new(),
         errors: vec![error],
         warnings: Vec::new(),

@@ -98,7 +98,14 @@ pub fn read(path: &str, bytes: &[u8], context: &SpecContext) -> SpecFile {
     if !errors.is_empty() {
         specs.clear();
     }
-    SpecFile { path: path.to_owned(), hash: content_hash(bytes), specs, errors, warnings }
+    SpecFile {
+        path: path.to_owned(),
+        hash: content_hash(bytes),
+        uid: None,
+        specs,
+        errors,
+        warnings,
+    }
 }
 
 /// The absolute folder of a file.
@@ -195,6 +202,7 @@ impl Reading<'_> {
             max_concurrent: plan.max_concurrent,
             executor_labels: plan.executor_labels,
             enabled: plan.enabled,
+            rollout: None,
         };
         self.check_placeholders(&spec, self.findings.errors.len() == before);
         self.check_trigger_params(&spec, &plan.trigger_places);

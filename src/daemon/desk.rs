@@ -10,7 +10,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::spec_watch::SpecWatch;
 use crate::model::event::Event;
 use crate::model::id::ReplyTo;
-use crate::model::request::{Answer, Ask, Caller, Rejection, RejectionCode, Reply, Request};
+use crate::model::request::{
+    Answer, Ask, Caller, FileChange, Rejection, RejectionCode, Reply, Request,
+};
 
 /// Senders of those who wait, by ticket. Locked for a map operation only, never over an await.
 #[derive(Debug, Clone, Default)]
@@ -97,6 +99,18 @@ impl Ask for Desk {
             // The reading stands in the channel before this question: its answer comes after it.
             let caller = Caller { uid: 0, gid: 0, pid: 0, key: None };
             self.put(Request::Queues, caller).await.map(|_| Reply::Done)
+        })
+    }
+
+    fn change_file(
+        &self,
+        change: FileChange,
+        caller: Caller,
+    ) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>> {
+        drop((change, caller));
+        Box::pin(async {
+            let detail = "the spec directory cannot be changed through the socket";
+            Err(Rejection::new(RejectionCode::Unavailable, detail))
         })
     }
 }

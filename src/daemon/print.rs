@@ -33,6 +33,12 @@ pub fn line(record: &LogRecord) -> Option<String> {
             format!("{task_id} revision {revision} loaded from {file}")
         }
         Record::DefinitionRemoved { task_id, file } => format!("{task_id} removed with {file}"),
+        Record::DefinitionPinned { task_id, revision } => {
+            format!("{task_id} rolled back to revision {revision} and pinned")
+        }
+        Record::DefinitionUnpinned { task_id, revision, why } => {
+            format!("{task_id} is no longer pinned to revision {revision}: {why}")
+        }
         Record::DefinitionRefused(error) => format!("refused {error}"),
         Record::Paused { target, pause } => {
             let reason = pause.reason.as_deref().unwrap_or("no reason given");
@@ -153,6 +159,8 @@ fn needs_a_person(record: &LogRecord) -> bool {
         | Record::Fire(_)
         | Record::DefinitionLoaded { .. }
         | Record::DefinitionRemoved { .. }
+        | Record::DefinitionPinned { .. }
+        | Record::DefinitionUnpinned { .. }
         | Record::Paused { .. }
         | Record::Resumed { .. }
         | Record::PriorityChanged { .. }
@@ -184,6 +192,12 @@ fn announce_fields(record: &LogRecord) {
         }
         Record::DefinitionRemoved { task_id, file } => {
             info!(seq, task = %task_id, file, "definition removed");
+        }
+        Record::DefinitionPinned { task_id, revision } => {
+            info!(seq, task = %task_id, revision, uid = record.uid, "definition pinned");
+        }
+        Record::DefinitionUnpinned { task_id, revision, why } => {
+            info!(seq, task = %task_id, revision, uid = record.uid, why, "definition unpinned");
         }
         Record::DefinitionRefused(error) => warn!(seq, %error, "definition refused"),
         Record::Paused { .. } | Record::Resumed { .. } | Record::PriorityChanged { .. } => {
@@ -303,6 +317,8 @@ fn announce_decision(record: &LogRecord) {
         | Record::Fire(_)
         | Record::DefinitionLoaded { .. }
         | Record::DefinitionRemoved { .. }
+        | Record::DefinitionPinned { .. }
+        | Record::DefinitionUnpinned { .. }
         | Record::DefinitionRefused(_)
         | Record::Emitted { .. }
         | Record::ExecutorConnected { .. }

@@ -68,6 +68,9 @@ pub struct Definitions {
     pub present: Option<Vec<String>>,
     /// The directory itself cannot be read: the last good set stays (design, F5).
     pub unreadable: Option<String>,
+    /// Another part of the same reading follows: a large reading comes in several events, so that
+    /// none of them holds up the core for long. What is gone is told in the last one.
+    pub more: bool,
 }
 
 /// One spec file's content.
@@ -77,6 +80,8 @@ pub struct SpecFile {
     pub path: String,
     /// Hash of its bytes.
     pub hash: String,
+    /// Whose file it is, or who asked for it at the door; `None`: not known.
+    pub uid: Option<u32>,
     /// Its definitions; empty if there is any error.
     pub specs: Vec<Arc<TaskSpec>>,
     /// Why it is refused.

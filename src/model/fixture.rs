@@ -58,6 +58,7 @@ pub(crate) fn spec(of: &TaskId) -> TaskSpec {
         max_concurrent: None,
         executor_labels: BTreeMap::new(),
         enabled: true,
+        rollout: None,
     }
 }
 

@@ -16,6 +16,7 @@ pub mod instance;
 pub mod json;
 pub mod params;
 pub mod placeholders;
+pub mod plan;
 pub mod priority;
 pub mod record;
 pub mod request;

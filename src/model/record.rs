@@ -107,6 +107,22 @@ pub enum Record {
         /// Where it came from.
         file: String,
     },
+    /// An earlier revision was put in force and stays until it is unpinned or its file changes.
+    DefinitionPinned {
+        /// The task.
+        task_id: TaskId,
+        /// Its revision.
+        revision: u64,
+    },
+    /// What the file says counts again.
+    DefinitionUnpinned {
+        /// The task.
+        task_id: TaskId,
+        /// The revision that was pinned.
+        revision: u64,
+        /// Why: a person asked, or the file changed.
+        why: String,
+    },
     /// A file was refused; what it defined before stays in force.
     DefinitionRefused(SpecError),
     /// Something was paused.
@@ -198,6 +214,8 @@ pub enum FireOutcome {
     RejectedParams,
     /// Its `dedupKey` was taken.
     Duplicate,
+    /// Another version of the task took the cycle (`rollout`).
+    RolledOutElsewhere,
 }
 
 /// A row of the ledger: `count` nominal fires from `from` to `to`, all with one outcome.
@@ -236,6 +254,9 @@ pub struct Revision {
     pub loaded_at: Timestamp,
     /// Where from.
     pub file: String,
+    /// Whose file it was, or who asked for it at the door; `None`: not known.
+    #[serde(default)]
+    pub uid: Option<u32>,
     /// The definition.
     pub spec: std::sync::Arc<TaskSpec>,
 }
@@ -258,6 +279,22 @@ pub struct TaskRow {
     pub paused: Option<Pause>,
     /// Priority set by a person.
     pub priority: Option<Priority>,
+    /// An earlier revision is in force by a person's rollback.
+    #[serde(default)]
+    pub pinned: Option<Pin>,
+}
+
+/// A rollback: which content of the file it holds off.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pin {
+    /// The definition that the file held when the rollback was asked for, by its hash: the pin
+    /// ends when the file defines something else.
+    pub ignored: String,
+    /// When.
+    pub at: Timestamp,
+    /// By whom.
+    pub uid: u32,
 }
 
 /// How far a time trigger has been handled.

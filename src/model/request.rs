@@ -4,10 +4,12 @@ use std::pin::Pin;
 
 use serde::{Deserialize, Serialize};
 
+use super::event::SpecFile;
 use super::id::{InstanceId, TaskId};
 use super::instance::Instance;
+use super::plan::PlanView;
 use super::priority::Priority;
-use super::record::Target;
+use super::record::{Revision, Target};
 use super::spec::JsonMap;
 use super::spec_error::SpecError;
 use super::time::Timestamp;
@@ -136,6 +138,25 @@ pub enum Request {
         /// How many per task.
         count: u32,
     },
+    /// Put an earlier revision in force and pin it.
+    Rollback {
+        /// Of which task.
+        task: TaskId,
+        /// The stored revision: the core keeps only those in use.
+        revision: Box<Revision>,
+    },
+    /// End a rollback: what the file says counts again.
+    Unpin {
+        /// Of which task.
+        task: TaskId,
+    },
+    /// Say what taking these files into the spec directory would change, and change nothing.
+    Plan {
+        /// As they would be read there.
+        files: Vec<SpecFile>,
+        /// They are all that the directory would hold; else they join or replace what is there.
+        whole: bool,
+    },
     /// Stop the daemon.
     Shutdown(StopMode),
 }
@@ -211,6 +232,25 @@ pub enum Reply {
     Executors(Vec<ExecutorView>),
     /// To `Next`.
     Next(Vec<NextFire>),
+    /// To `Plan`.
+    Plan(Box<PlanView>),
+}
+
+/// A change of the spec directory that somebody asked for at the door.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileChange {
+    /// Put a file there, whole or not at all, in place of one of that name.
+    Write {
+        /// Its name in the directory.
+        name: String,
+        /// Its content.
+        text: Vec<u8>,
+    },
+    /// Take a file away.
+    Remove {
+        /// Its name in the directory.
+        name: String,
+    },
 }
 
 /// Kinds of refusal: what a program branches on.
@@ -264,4 +304,14 @@ pub trait Ask: Send + Sync {
 
     /// Reads the spec directory again now (`schedctl reload`) and waits until the core has it.
     fn reload(&self) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>>;
+
+    /// Changes a file of the spec directory, synced to the disk, and waits until the core has
+    /// taken note of it. What the file says must have been checked before.
+    ///
+    /// Cancel safe: once begun, the change is carried out all the same.
+    fn change_file(
+        &self,
+        change: FileChange,
+        caller: Caller,
+    ) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>>;
 }

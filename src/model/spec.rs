@@ -115,6 +115,10 @@ pub struct TaskSpec {
     pub executor_labels: BTreeMap<String, String>,
     /// False: kept, not triggered.
     pub enabled: bool,
+    /// Per cent of the cycles, 1..=100, that this version takes from the next lower version of the
+    /// same base id; `None`: it is a task of its own (docs/waves.md, rule 16).
+    #[serde(default)]
+    pub rollout: Option<u32>,
 }
 
 impl TaskSpec {

@@ -166,6 +166,8 @@ pub enum TaskStatus {
     Active,
     /// Held by a person.
     Paused,
+    /// An earlier revision is in force by a person's rollback.
+    Pinned,
     /// `enabled: false`.
     Disabled,
     /// An upstream is unknown.

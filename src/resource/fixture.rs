@@ -14,8 +14,8 @@ use crate::model::instance::{
 };
 use crate::model::priority::Priority;
 use crate::model::record::{
-    Arrival, Batch, Cursor, Fire, FireOutcome, Hold, KeptAnswer, LogRecord, Record, Revision, Row,
-    RowKey, Submission, Target, TaskRow,
+    Arrival, Batch, Cursor, Fire, FireOutcome, Hold, KeptAnswer, LogRecord, Pin, Record, Revision,
+    Row, RowKey, Submission, Target, TaskRow,
 };
 use crate::model::request::Submitted;
 use crate::model::spec::{DepType, JsonMap, Strength, TaskSpec};
@@ -110,6 +110,7 @@ pub(super) fn revision(of: &TaskId, number: u64) -> Revision {
         hash: format!("h{number}"),
         loaded_at: at(0),
         file: "/specs/a.yaml".to_owned(),
+        uid: Some(1000),
         spec: Arc::new(spec(of)),
     }
 }
@@ -210,6 +211,8 @@ pub(super) fn one_of_each() -> Batch {
         fire(&a, 5),
         Record::DefinitionLoaded { task_id: a.clone(), revision: 2, file: file.clone() },
         Record::DefinitionRemoved { task_id: a.clone(), file },
+        Record::DefinitionPinned { task_id: a.clone(), revision: 1 },
+        Record::DefinitionUnpinned { task_id: a.clone(), revision: 1, why: "asked".to_owned() },
         Record::DefinitionRefused(refused),
         Record::Emitted { name: "orders".to_owned(), instances: 2 },
         Record::ExecutorConnected { executor_id: executor.clone(), incarnation: 1, pid: 43 },
@@ -233,6 +236,7 @@ pub(super) fn one_of_each() -> Batch {
             revisions: 2,
             paused: Some(pause()),
             priority: Priority::new(0),
+            pinned: Some(Pin { ignored: "h3".to_owned(), at: at(8), uid: 1000 }),
         }),
         cursor(&a, "every:1000", 7),
         Row::Arrival(Arrival {

@@ -59,7 +59,10 @@ fn view(state: &State, spec: &TaskSpec) -> Option<TaskView> {
         queue: spec.queue.clone(),
         schedule: schedule(spec),
         // A held or disabled task's nominal fires only fill the ledger.
-        next_fire_time: fires.min().copied().filter(|_| status == TaskStatus::Active),
+        next_fire_time: fires
+            .min()
+            .copied()
+            .filter(|_| matches!(status, TaskStatus::Active | TaskStatus::Pinned)),
         last_instance: state.instances.last_of(&spec.task_id),
         labels: spec.labels.clone(),
         spec: None,
@@ -212,13 +215,15 @@ fn held(state: &State, spec: &TaskSpec) -> Option<&'static str> {
         TaskStatus::Disabled => Some("makes nothing: the task is disabled"),
         TaskStatus::Unresolved => Some("makes nothing: an upstream is unknown"),
         TaskStatus::Paused => Some("makes nothing: the task is paused"),
-        TaskStatus::Active if state.holds.contains_key(&Target::All) => {
+        TaskStatus::Active | TaskStatus::Pinned if state.holds.contains_key(&Target::All) => {
             Some("waits: everything is paused")
         }
-        TaskStatus::Active if state.holds.contains_key(&Target::Queue(spec.queue.clone())) => {
+        TaskStatus::Active | TaskStatus::Pinned
+            if state.holds.contains_key(&Target::Queue(spec.queue.clone())) =>
+        {
             Some("waits: its queue is paused")
         }
-        TaskStatus::Active => None,
+        TaskStatus::Active | TaskStatus::Pinned => None,
     }
 }
 

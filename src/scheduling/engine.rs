@@ -13,7 +13,7 @@ use crate::model::command::Effects;
 use crate::model::event::{Event, Report};
 use crate::model::id::{ExecutorId, LogSeq};
 use crate::model::record::{Record, Row};
-use crate::model::request::{Answer, Caller, Reply, Request};
+use crate::model::request::{Answer, Caller, Rejection, RejectionCode, Reply, Request};
 use crate::model::settings::Settings;
 use crate::model::time::Timestamp;
 
@@ -165,6 +165,10 @@ fn answer(turn: &mut Turn<'_>, request: Request) -> Answer {
         Request::Executors => Ok(Reply::Executors(answers::executors(turn.state))),
         Request::Next { task, from, count } => {
             answers::next(turn.state, task.as_ref(), from.unwrap_or(turn.now), count)
+        }
+        Request::Rollback { .. } | Request::Unpin { .. } | Request::Plan { .. } => {
+            let detail = "not yet";
+            Err(Rejection::new(RejectionCode::Unavailable, detail))
         }
         Request::Shutdown(mode) => {
             stop::request(turn, mode);

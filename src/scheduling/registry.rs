@@ -101,10 +101,12 @@ impl Registry {
             TaskStatus::Disabled
         } else if !self.unresolved(spec).is_empty() {
             TaskStatus::Unresolved
-        } else if self.row(&spec.task_id).is_some_and(|r| r.paused.is_some()) {
-            TaskStatus::Paused
         } else {
-            TaskStatus::Active
+            match self.row(&spec.task_id) {
+                Some(row) if row.paused.is_some() => TaskStatus::Paused,
+                Some(row) if row.pinned.is_some() => TaskStatus::Pinned,
+                Some(_) | None => TaskStatus::Active,
+            }
         }
     }
 

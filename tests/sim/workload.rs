@@ -104,7 +104,7 @@ impl Files {
         }
         let changed =
             touched.iter().filter_map(|path| Some(file(path, self.files.get(path)?))).collect();
-        Definitions { changed, removed, present: None, unreadable: None }
+        Definitions { changed, removed, present: None, unreadable: None, more: false }
     }
 
     /// The original graph, in which nothing starts by itself any more.

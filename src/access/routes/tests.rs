@@ -321,6 +321,7 @@ async fn secrets_are_masked_in_every_answer_about_instances() {
         hash: String::new(),
         loaded_at: Timestamp::default(),
         file: String::new(),
+        uid: None,
         spec: spec("s.v1"),
     });
     let one = get(&house, "/instances/01").await.json;

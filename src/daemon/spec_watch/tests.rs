@@ -64,6 +64,7 @@ fn spec_file(path: &str, hash: &str) -> SpecFile {
     SpecFile {
         path: path.to_owned(),
         hash: hash.to_owned(),
+        uid: None,
         specs: Vec::new(),
         errors: Vec::new(),
         warnings: Vec::new(),

@@ -77,6 +77,7 @@ fn load(turn: &mut Turn<'_>, spec: Arc<TaskSpec>, file: String, hash: String) {
         revisions: 0,
         paused: None,
         priority: None,
+        pinned: None,
     });
     row.revisions += 1;
     row.revision = Some(row.revisions);
@@ -87,7 +88,8 @@ fn load(turn: &mut Turn<'_>, spec: Arc<TaskSpec>, file: String, hash: String) {
         revision: number,
         file: file.clone(),
     });
-    let revision = Revision { task_id, revision: number, hash, loaded_at: turn.now, file, spec };
+    let revision =
+        Revision { task_id, revision: number, hash, loaded_at: turn.now, file, uid: None, spec };
     turn.put_row(Row::Revision(revision.clone()));
     turn.state.registry.put_revision(revision);
     turn.put_task(row);

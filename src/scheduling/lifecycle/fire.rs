@@ -207,7 +207,7 @@ pub(super) fn not_now(turn: &Turn<'_>, spec: &TaskSpec) -> Option<(FireOutcome, 
 /// ends make instances that wait (design, 'Pause').
 pub(super) fn never(turn: &Turn<'_>, spec: &TaskSpec) -> Option<(FireOutcome, Option<String>)> {
     match turn.state.registry.status(spec) {
-        TaskStatus::Active | TaskStatus::Paused => None,
+        TaskStatus::Active | TaskStatus::Pinned | TaskStatus::Paused => None,
         TaskStatus::Disabled => Some((FireOutcome::Disabled, None)),
         TaskStatus::Unresolved => {
             let unknown = turn.state.registry.unresolved(spec);

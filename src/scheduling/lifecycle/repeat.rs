@@ -51,7 +51,8 @@ pub(in super::super) fn keep(turn: &mut Turn<'_>, keyed: Keyed, answer: &Answer)
             | Reply::Status(_)
             | Reply::Queues(_)
             | Reply::Executors(_)
-            | Reply::Next(_),
+            | Reply::Next(_)
+            | Reply::Plan(_),
         )
         | Err(_) => return,
     };
@@ -72,6 +73,10 @@ fn text(request: &Request) -> Option<String> {
             Some(format!("cancel {instance} {downstream}"))
         }
         Request::Retry { instance, .. } => Some(format!("retry {instance}")),
+        Request::Rollback { task, revision } => {
+            Some(format!("rollback {task} {}", revision.revision))
+        }
+        Request::Unpin { task } => Some(format!("unpin {task}")),
         Request::Tasks
         | Request::Task(_)
         | Request::Live(_)
@@ -79,6 +84,7 @@ fn text(request: &Request) -> Option<String> {
         | Request::Queues
         | Request::Executors
         | Request::Next { .. }
+        | Request::Plan { .. }
         | Request::Shutdown(_) => None,
     }
 }

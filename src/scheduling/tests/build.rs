@@ -64,6 +64,7 @@ pub(crate) fn file(path: &str, specs: Vec<TaskSpec>) -> SpecFile {
     SpecFile {
         path: path.to_owned(),
         hash,
+        uid: None,
         specs: specs.into_iter().map(Arc::new).collect(),
         errors: Vec::new(),
         warnings: Vec::new(),
@@ -85,7 +86,7 @@ pub(crate) fn broken(path: &str) -> SpecFile {
 /// A full reading of a directory that holds these files.
 pub(crate) fn full(files: Vec<SpecFile>) -> Definitions {
     let present = Some(files.iter().map(|f| f.path.clone()).collect());
-    Definitions { changed: files, removed: Vec::new(), present, unreadable: None }
+    Definitions { changed: files, removed: Vec::new(), present, unreadable: None, more: false }
 }
 
 /// Executors by id and slots; queues by name, weight and quota.

@@ -43,6 +43,12 @@ fn what(record: &Record, output: &Output) -> String {
         Record::DefinitionRemoved { task_id, file } => {
             format!("{task_id} removed with {file}")
         }
+        Record::DefinitionPinned { task_id, revision } => {
+            format!("{task_id} rolled back to revision {revision} and pinned")
+        }
+        Record::DefinitionUnpinned { task_id, revision, why } => {
+            format!("{task_id} is no longer pinned to revision {revision}: {why}")
+        }
         Record::DefinitionRefused(error) => format!("refused {error}"),
         Record::Paused { target, pause: held } => {
             format!("{} {}", target_text(target), pause(held, output.now))

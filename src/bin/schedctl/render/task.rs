@@ -50,7 +50,7 @@ pub(crate) fn status(status: TaskStatus) -> Field {
         status_text(status),
         match status {
             TaskStatus::Active => Tone::Plain,
-            TaskStatus::Paused | TaskStatus::Disabled => Tone::Held,
+            TaskStatus::Paused | TaskStatus::Pinned | TaskStatus::Disabled => Tone::Held,
             TaskStatus::Unresolved => Tone::Bad,
         },
     )
@@ -60,6 +60,7 @@ const fn status_text(status: TaskStatus) -> &'static str {
     match status {
         TaskStatus::Active => "ACTIVE",
         TaskStatus::Paused => "PAUSED",
+        TaskStatus::Pinned => "PINNED",
         TaskStatus::Disabled => "DISABLED",
         TaskStatus::Unresolved => "UNRESOLVED",
     }
@@ -200,5 +201,6 @@ pub(crate) const fn outcome_text(outcome: FireOutcome) -> (&'static str, Tone) {
         FireOutcome::Unresolved => ("UNRESOLVED", Tone::Bad),
         FireOutcome::RejectedParams => ("REJECTED_PARAMS", Tone::Bad),
         FireOutcome::Duplicate => ("DUPLICATE", Tone::Held),
+        FireOutcome::RolledOutElsewhere => ("ROLLED_OUT_ELSEWHERE", Tone::Plain),
     }
 }

@@ -33,7 +33,7 @@ fn of_task(session: &Session, name: &str) -> Result<Exit, Failure> {
     }
     Ok(match view.status {
         TaskStatus::Paused | TaskStatus::Disabled => Exit::Held,
-        TaskStatus::Active | TaskStatus::Unresolved => Exit::Good,
+        TaskStatus::Active | TaskStatus::Pinned | TaskStatus::Unresolved => Exit::Good,
     })
 }
 
