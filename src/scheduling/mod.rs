@@ -4,7 +4,8 @@
 //! done. The layer is pure: no input or output, no clock, no thread, no async, no hash order. So
 //! the same code runs in the daemon, in the simulation that tests it, and over any log.
 //!
-//! Inside: `registry` and `graph` (which definitions are in force), `instances` (what runs and
+//! Inside: `registry`, `graph` and `rollout` (which definitions are in force),
+//! `instances` (what runs and
 //! waits), `queue`, `roster` and `scheduler` (what starts next, where), `agenda` (what is due
 //! when), `state` (all of it), `turn` (the only road to change it), `lifecycle` (one file per
 //! verb), `answers` (what can be asked).
@@ -14,12 +15,14 @@ mod answers;
 mod ended;
 mod engine;
 mod fill;
+mod forecast;
 mod graph;
 mod instances;
 mod lifecycle;
 mod queue;
 mod registry;
 mod retry;
+mod rollout;
 mod roster;
 mod scheduler;
 mod state;

@@ -9,8 +9,11 @@ mod cancel;
 mod fires;
 mod order;
 mod pause;
+mod plan;
 mod registry;
 mod repeat;
+mod rollback;
+mod rollout;
 mod waves;
 
 use crate::model::fixture;
