@@ -85,11 +85,12 @@ struct Found {
     roots: Roots,
 }
 
-/// Where a task starts from: at most two roots of unit RUN, and the coarsest unit of all roots.
+/// Where a task starts from: at most two roots of unit RUN, and the units of all roots.
 #[derive(Debug, Clone, Default)]
 struct Roots {
     run: BTreeSet<TaskId>,
     coarsest: Option<CycleUnit>,
+    finest: Option<CycleUnit>,
 }
 
 impl Graph {
@@ -177,6 +178,11 @@ impl Graph {
     /// The task's cycle rule in effect.
     pub(super) fn rule(&self, task: &TaskId) -> CycleRule {
         self.found(task).map_or(CycleRule::DAY, |found| found.rule)
+    }
+
+    /// The finest unit among the roots of a task.
+    pub(super) fn finest_root(&self, task: &TaskId) -> Option<CycleUnit> {
+        self.found(task)?.roots.finest
     }
 
     /// Versions that share cycles.
@@ -270,7 +276,9 @@ impl Graph {
             if *edge.weight() != Why::Trigger {
                 let run = &above.found.roots.run;
                 roots.run.extend(run.iter().take(2).cloned());
-                roots.coarsest = roots.coarsest.max(above.found.roots.coarsest);
+                let theirs = &above.found.roots;
+                roots.coarsest = roots.coarsest.max(theirs.coarsest);
+                roots.finest = [roots.finest, theirs.finest].into_iter().flatten().min();
             }
         }
         let Some(said) = self.edges.node_weight(node).and_then(|n| n.said.as_ref()) else {
@@ -281,7 +289,8 @@ impl Graph {
             return Found { level, rule, roots };
         }
         let rule = said.cycle.unwrap_or(said.default);
-        let mut roots = Roots { run: BTreeSet::new(), coarsest: Some(rule.unit) };
+        let unit = Some(rule.unit);
+        let mut roots = Roots { run: BTreeSet::new(), coarsest: unit, finest: unit };
         if let Some(own) = self.edges.node_weight(node).filter(|_| rule.unit == CycleUnit::Run) {
             // Versions that share cycles are one root: only one of them takes each run.
             roots.run.insert(self.rollouts.leader(&own.id).unwrap_or(&own.id).clone());

@@ -8,10 +8,12 @@
 //! `instances` (what runs and
 //! waits), `queue`, `roster` and `scheduler` (what starts next, where), `agenda` (what is due
 //! when), `state` (all of it), `turn` (the only road to change it), `lifecycle` (one file per
-//! verb), `answers` (what can be asked).
+//! verb), `answers` and `forecast` (what can be asked),
+//! `check` (a set of files, without a daemon).
 
 mod agenda;
 mod answers;
+mod check;
 mod ended;
 mod engine;
 mod fill;
@@ -30,5 +32,6 @@ mod state;
 mod tests;
 mod turn;
 
+pub use check::{SetFaults, check_set};
 pub use engine::Engine;
 pub use state::Process;

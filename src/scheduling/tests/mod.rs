@@ -6,6 +6,7 @@ mod attempts;
 mod bench;
 mod build;
 mod cancel;
+mod check;
 mod fires;
 mod order;
 mod pause;

@@ -20,15 +20,15 @@ fn two_revisions() -> Bench {
 }
 
 fn stored(bench: &Bench, revision: u64) -> Revision {
-    match &bench.rows[&RowKey::Revision { task_id: id("a"), revision }] {
-        Row::Revision(revision) => revision.clone(),
+    match bench.rows.get(&RowKey::Revision { task_id: id("a"), revision }) {
+        Some(Row::Revision(revision)) => revision.clone(),
         other => panic!("no revision: {other:?}"),
     }
 }
 
 fn row(bench: &Bench) -> TaskRow {
-    match &bench.rows[&RowKey::Task { task_id: id("a") }] {
-        Row::Task(row) => row.clone(),
+    match bench.rows.get(&RowKey::Task { task_id: id("a") }) {
+        Some(Row::Task(row)) => row.clone(),
         other => panic!("no task: {other:?}"),
     }
 }

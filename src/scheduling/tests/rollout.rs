@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::bench::Bench;
-use super::build::{every, id, on_event, task};
+use super::build::{edge, every, id, on_event, task};
 use crate::model::cycle::CycleRule;
 use crate::model::id::TaskId;
 use crate::model::instance::InstanceState::{Pending, Succeeded};
 use crate::model::record::FireOutcome;
 use crate::model::record::{Record, Target};
 use crate::model::request::SubmitBody;
-use crate::model::spec::{DepType, Dependency, Misfire, Overlap, Strength, TaskSpec};
+use crate::model::spec::{Dependency, Misfire, Overlap, Strength, TaskSpec};
 
 fn version(number: u32) -> TaskId {
     TaskId::parse(&format!("a.v{number}")).expect("a task id")
@@ -30,13 +30,8 @@ fn minutely() -> TaskSpec {
 
 /// A task that waits for one version of A.
 fn below(name: &str, number: u32) -> TaskSpec {
-    let (dep_type, strength) = (DepType::Success, Strength::Strong);
-    let depends_on = vec![Dependency { task_id: version(number), dep_type, strength, ..edge() }];
+    let depends_on = vec![Dependency { task_id: version(number), ..edge("a", Strength::Strong) }];
     TaskSpec { depends_on, ..task(name) }
-}
-
-fn edge() -> Dependency {
-    super::build::edge("a", Strength::Strong)
 }
 
 /// Cycles of a version's instances.
@@ -130,8 +125,7 @@ fn rule_16_an_edge_on_either_version_is_an_edge_on_the_one_that_took_the_cycle()
 
 #[test]
 fn rule_16_a_derived_version_takes_its_share_of_the_waves() {
-    let from_root =
-        TaskSpec { depends_on: vec![super::build::edge("root", Strength::Strong)], ..task("a") };
+    let from_root = TaskSpec { depends_on: vec![edge("root", Strength::Strong)], ..task("a") };
     let mut bench = Bench::new(vec![
         on_event("root", "go"),
         a(1, None, from_root.clone()),
@@ -182,8 +176,7 @@ fn rule_16_when_the_lower_version_goes_the_higher_ones_own_triggers_count_from_t
 
 #[test]
 fn rule_16_a_version_that_depends_on_what_hangs_on_the_other_closes_a_cycle() {
-    let on_low =
-        TaskSpec { depends_on: vec![super::build::edge("low", Strength::Strong)], ..task("a") };
+    let on_low = TaskSpec { depends_on: vec![edge("low", Strength::Strong)], ..task("a") };
     let mut bench = Bench::new(vec![a(1, None, minutely()), below("low", 1)]);
     bench.specs(vec![a(1, None, minutely()), below("low", 1), a(2, Some(50), on_low)]);
     let refused = bench.log.iter().filter(|r| matches!(r.what, Record::DefinitionRefused(_)));
