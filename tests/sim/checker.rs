@@ -194,6 +194,16 @@ impl Checker {
                 self.triggers(task_id, Some(spec.ok_or("loaded, but no revision row")?), at);
                 Ok(())
             }
+            Record::DefinitionPinned { task_id, revision: number } => {
+                let spec = revision(rows, task_id, *number);
+                let at = record.at.as_millis();
+                self.triggers(task_id, Some(spec.ok_or("pinned, but no revision row")?), at);
+                Ok(())
+            }
+            Record::DefinitionUnpinned { task_id, .. } => {
+                self.triggers(task_id, in_force(rows, task_id), record.at.as_millis());
+                Ok(())
+            }
             Record::DefinitionRemoved { task_id, .. } => {
                 self.triggers(task_id, None, record.at.as_millis());
                 Ok(())

@@ -14,7 +14,7 @@ use crate::model::event::{
 use crate::model::id::{Lease, LogSeq, QueueName, ReplyTo};
 use crate::model::instance::{Instance, InstanceState};
 use crate::model::priority::Priority;
-use crate::model::record::{Record, Row, Target};
+use crate::model::record::{Record, Revision, Row, Target};
 use crate::model::request::{Answer, Caller, Reply, Request, RequestKey, SubmitBody};
 use crate::model::settings::Settings;
 use crate::model::spec::JsonMap;
@@ -387,7 +387,7 @@ impl World {
         let before = self.definitions();
         let reading = self.files.reading();
         let reading = self.planted(reading);
-        self.feed(Event::Definitions(reading))?;
+        self.feed_reading(reading)?;
         self.flush()?;
         self.read = self.engine.is_some();
         if self.read && !self.edited && before != self.definitions() {
@@ -407,6 +407,26 @@ impl World {
             }
         }
         found
+    }
+
+    /// A reading reaches the core in one piece or in parts, with time or a crash between them.
+    fn feed_reading(&mut self, mut read: Definitions) -> Verdict {
+        while read.changed.len() > 1 && self.rng.chance(40) {
+            let size = 1 + self.rng.below(read.changed.len() as u64 - 1) as usize;
+            let changed = read.changed.drain(..size).collect();
+            self.feed(Event::Definitions(Definitions {
+                changed,
+                more: true,
+                ..Definitions::default()
+            }))?;
+            if self.rng.chance(20) {
+                self.flush()?;
+            }
+            if self.engine.is_none() {
+                return Ok(());
+            }
+        }
+        self.feed(Event::Definitions(read))
     }
 
     // Planted faults
@@ -820,7 +840,7 @@ impl World {
             if self.engine.is_none() {
                 return Ok(());
             }
-            self.feed(Event::Definitions(edit))?;
+            self.feed_reading(edit)?;
             self.flush()?;
             // A reading lost in a crash is repeated in full at the next start.
             self.edited = self.engine.is_none();
@@ -836,7 +856,7 @@ impl World {
             let instance = i.instance_id.clone();
             return self.ask(Request::Cancel { instance, downstream, stored: Some(Box::new(i)) });
         }
-        match self.rng.below(6) {
+        match self.rng.below(7) {
             0 | 1 => self.submit(),
             2 => {
                 let failed = |i: &Instance| {
@@ -852,6 +872,7 @@ impl World {
                 self.ask(Request::Emit { name, params: JsonMap::new() })
             }
             4 => self.file(),
+            5 => self.rollback(),
             _ => {
                 let priority = Priority::new(u8::try_from(self.rng.below(10)).unwrap_or(0));
                 let priority = priority.unwrap_or(Priority::NORMAL);
@@ -859,6 +880,29 @@ impl World {
                 self.ask(Request::SetPriority { target, priority })
             }
         }
+    }
+
+    /// An earlier revision is put in force, or that ends. Fires due by now belong to the
+    /// definitions so far.
+    fn rollback(&mut self) -> Verdict {
+        self.flush()?;
+        if self.engine.is_none() || !self.read {
+            return Ok(());
+        }
+        if self.rng.chance(40) {
+            let task = build::id(&workload::name(self.rng.below(self.files.tasks)));
+            self.ask(Request::Unpin { task })?;
+            return self.flush();
+        }
+        let all: Vec<Revision> = self
+            .rows
+            .values()
+            .filter_map(|row| if let Row::Revision(r) = row { Some(r.clone()) } else { None })
+            .collect();
+        let Some(revision) = self.rng.pick(&all).cloned() else { return Ok(()) };
+        let (task, revision) = (revision.task_id.clone(), Box::new(revision));
+        self.ask(Request::Rollback { task, revision })?;
+        self.flush()
     }
 
     fn target(&mut self) -> Target {
@@ -968,6 +1012,9 @@ impl World {
             }
         }
         for target in targets {
+            if let Target::Task(task) = &target {
+                self.ask(Request::Unpin { task: task.clone() })?;
+            }
             self.ask(Request::Resume { target })?;
         }
         Ok(())

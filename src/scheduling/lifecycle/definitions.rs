@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::super::ended::Standing;
-use super::super::registry::{self, Offer};
+use super::super::registry::{self, Offer, Plan};
 use super::super::turn::Turn;
 use super::{admit, misfire, wave};
 use crate::model::command::{Command, FileWatch};
@@ -21,6 +21,15 @@ pub(super) type Changed = BTreeMap<TaskId, Option<Arc<TaskSpec>>>;
 pub(in super::super) fn read(turn: &mut Turn<'_>, read: Definitions) {
     let more = read.more;
     let plan = turn.state.registry.read(read);
+    carry_out(turn, plan);
+    if !turn.state.opened && !more {
+        turn.state.opened = true;
+        misfire::all(turn);
+    }
+}
+
+/// Puts in force what a reading changes.
+pub(super) fn carry_out(turn: &mut Turn<'_>, plan: Plan) {
     for error in plan.refused {
         turn.record(Record::DefinitionRefused(error));
     }
@@ -57,10 +66,6 @@ pub(in super::super) fn read(turn: &mut Turn<'_>, read: Definitions) {
         }
     }
     take_effect(turn, &changed);
-    if !turn.state.opened && !more {
-        turn.state.opened = true;
-        misfire::all(turn);
-    }
 }
 
 /// What follows for triggers and instances once other definitions are in force.

@@ -27,6 +27,9 @@ pub(in super::super) fn request(turn: &mut Turn<'_>, task: &TaskId, revision: Re
     row.pinned = Some(Pin { revision: held_off, ignored, at: turn.now, uid });
     turn.record(Record::DefinitionPinned { task_id: task.clone(), revision: number });
     force(turn, row, revision);
+    // What others' files say may be sound now.
+    let plan = turn.state.registry.read_again(task);
+    definitions::carry_out(turn, plan);
     Ok(Reply::Done)
 }
 
@@ -45,6 +48,9 @@ pub(in super::super) fn unpin(turn: &mut Turn<'_>, task: &TaskId) -> Answer {
         why: format!("uid {} asked for it", turn.caller()),
     });
     force(turn, row, revision);
+    // The file may say something that was not sound when it was read, and is now.
+    let plan = turn.state.registry.read_again(task);
+    definitions::carry_out(turn, plan);
     Ok(Reply::Done)
 }
 

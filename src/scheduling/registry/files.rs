@@ -141,7 +141,8 @@ impl Files {
     pub(super) fn is_mute(&self, file: &str) -> bool {
         match self.read.get(file) {
             Some(file) => !file.errors.is_empty(),
-            None => self.present.contains(file),
+            // Before the whole list has been seen, a file that was not read yet may be there.
+            None => !self.is_listed || self.present.contains(file),
         }
     }
 

@@ -51,11 +51,19 @@ impl Registry {
         let more = read.more;
         let taken = self.files.take(read);
         let held = self.held_by(&taken);
+        let tasks = held.into_iter().chain(taken.tasks).collect();
+        let plan = Plan { refused: taken.refused, ..Plan::default() };
+        self.plan(tasks, more, plan)
+    }
+
+    /// What the files say of one task, once more: nothing holds it off any longer.
+    pub(in crate::scheduling) fn read_again(&mut self, task: &TaskId) -> Plan {
+        self.plan(BTreeSet::from([task.clone()]), false, Plan::default())
+    }
+
+    fn plan(&mut self, mut tasks: BTreeSet<TaskId>, more: bool, mut plan: Plan) -> Plan {
         // What was refused for the sake of the set may be sound now.
-        let refused = self.set_errors.keys().cloned();
-        let tasks: BTreeSet<TaskId> = held.into_iter().chain(refused).chain(taken.tasks).collect();
-        let mut plan = Plan { refused: taken.refused, ..Plan::default() };
-        self.set_errors.clear();
+        tasks.extend(std::mem::take(&mut self.set_errors).into_keys());
         let mut changed: BTreeMap<TaskId, Option<Offer>> = BTreeMap::new();
         for task in tasks {
             match self.wish(&task, &mut plan) {
