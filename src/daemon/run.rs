@@ -198,6 +198,8 @@ fn wire(
             history: opened.history,
             feed: feed.clone(),
             log_dir: config.log_dir.clone(),
+            spec_dir: config.spec_dir.clone(),
+            spec_context: config.spec_context(),
             now: Arc::new(move || door_clock.now()),
             tracker: tracker.clone(),
             stop: stop.clone(),
