@@ -22,6 +22,8 @@ use crate::model::view::Live;
 
 use super::PATHS;
 
+mod definitions;
+
 struct Answered {
     status: StatusCode,
     headers: HeaderMap,
