@@ -22,10 +22,12 @@ mod registry;
 mod retry;
 mod roster;
 mod scheduler;
+mod set_check;
 mod state;
 #[cfg(test)]
 mod tests;
 mod turn;
 
 pub use engine::Engine;
+pub use set_check::{SetFindings, check_set};
 pub use state::Process;

@@ -8,9 +8,15 @@ use sched::model::priority::Priority;
 
 use crate::time_text::{self, When};
 
+mod definitions;
 #[cfg(test)]
 mod tests;
 mod values;
+
+pub(crate) use definitions::{
+    ApplyArgs, HistoryArgs, PlanArgs, RemoveArgs, RevisionRange, RollbackArgs, UnpinArgs,
+    ValidateArgs,
+};
 
 /// Talks to schedd, the task scheduler of this machine.
 #[derive(Debug, Parser)]
@@ -103,6 +109,20 @@ pub(crate) enum Verb {
     Events(EventsArgs),
     /// Check spec files without a daemon (exit 6 if one is wrong)
     Validate(ValidateArgs),
+    /// Show what spec files would change, and change nothing (exit 6 if one is wrong)
+    Plan(PlanArgs),
+    /// Put spec files into the daemon's spec directory, all or none
+    Apply(ApplyArgs),
+    /// Take a task's file out of the spec directory
+    Remove(RemoveArgs),
+    /// List the revisions of a task's definition and what changed
+    History(HistoryArgs),
+    /// Put an earlier revision in force, and keep it there whatever the file says
+    Rollback(RollbackArgs),
+    /// End a rollback: what the file says counts again
+    Unpin(UnpinArgs),
+    /// Print the JSON Schema of a spec, for editors
+    Schema,
     /// Have the daemon read the spec directory again now
     Reload,
     /// List executors
@@ -368,16 +388,6 @@ pub(crate) struct EventsArgs {
     /// The newest this many; with --since the first. Default: 100, with --since or -f all
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) lines: Option<u64>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ValidateArgs {
-    /// Spec files, or directories of them
-    #[arg(required = true, value_name = "FILE|DIR")]
-    pub(crate) paths: Vec<PathBuf>,
-    /// The configuration that knows the task types; else the standard places
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
