@@ -12,6 +12,7 @@ use sched::daemon;
 use sched::daemon::print::Audience;
 use sched::execution::executor::{self, ExecutorArgs};
 use sched::model::id::ExecutorId;
+use sched::scheduling::check_set;
 
 /// A task scheduler for one machine.
 ///
@@ -110,7 +111,9 @@ fn check(config: &Config) -> ExitCode {
         tracing::error!("{problem}");
         return exit::CONFIG.into();
     }
-    let errors: Vec<_> = found.changed.iter().flat_map(|file| &file.errors).collect();
+    let set = check_set(&found.changed);
+    let errors: Vec<_> =
+        found.changed.iter().flat_map(|file| &file.errors).chain(&set.errors).collect();
     for error in &errors {
         tracing::error!("{error}");
     }

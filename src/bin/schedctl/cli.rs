@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use sched::model::instance::InstanceState;
 use sched::model::priority::Priority;
 
 use crate::time_text::{self, When};
 
 mod definitions;
+mod format;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -17,6 +18,7 @@ pub(crate) use definitions::{
     ApplyArgs, HistoryArgs, PlanArgs, RemoveArgs, RevisionRange, RollbackArgs, UnpinArgs,
     ValidateArgs,
 };
+pub(crate) use format::{Color, Format};
 
 /// Talks to schedd, the task scheduler of this machine.
 #[derive(Debug, Parser)]
@@ -47,30 +49,6 @@ Times: 2026-11-30T02:00:00Z, 2026-11-30T02:00 or 2026-11-30 (local), or 90s, 10m
 Exit status: 0 good, 1 the operation or the awaited instance failed, 2 usage, 3 status of a
 paused or disabled task, 4 no such object, 5 daemon not reachable, 6 refused, 7 not permitted,
 124 the wait ran out.";
-
-/// How answers are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// For people
-    Table,
-    /// For people with wide screens
-    Wide,
-    /// One JSON value
-    Json,
-    /// One JSON value per line
-    Jsonl,
-}
-
-/// When to colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Color {
-    /// On a terminal
-    Auto,
-    /// Always
-    Always,
-    /// Never
-    Never,
-}
 
 /// What to do.
 #[derive(Debug, Subcommand)]

@@ -97,19 +97,14 @@ pub(crate) fn changes(changes: &[FieldChange], indent: &str) -> String {
 pub(crate) fn plan(tasks: &[TaskPlan], output: &Output) -> String {
     let mut text = String::new();
     for task in tasks {
-        let (mark, word) = match task.change {
-            TaskChange::Added => ('+', "added"),
-            TaskChange::Changed => ('~', "changed"),
-            TaskChange::Moved => ('>', "moved"),
-            TaskChange::Removed => ('-', "removed"),
-            TaskChange::Ignored => ('=', "ignored, it is pinned"),
+        let (mark, what) = match task.change {
+            TaskChange::Added => ('+', "added by"),
+            TaskChange::Changed => ('~', "changed by"),
+            TaskChange::Moved => ('>', "moved to"),
+            TaskChange::Removed => ('-', "removed with"),
+            TaskChange::Ignored => ('=', "pinned, so it ignores"),
         };
-        let preposition = match task.change {
-            TaskChange::Moved => "to",
-            TaskChange::Removed => "with",
-            TaskChange::Added | TaskChange::Changed | TaskChange::Ignored => "by",
-        };
-        let line = clean(&format!("{} {word} {preposition} {}", task.task_id, task.file));
+        let line = clean(&format!("{} {what} {}", task.task_id, task.file));
         let _infallible = writeln!(text, "{mark} {line}");
         text.push_str(&changes(&task.changes, "    "));
         for line in consequences(task, output) {
@@ -135,7 +130,7 @@ fn consequences(task: &TaskPlan, output: &Output) -> Vec<String> {
     }
     if !task.broken_dependents.is_empty() {
         let ids = list(task.broken_dependents.iter().map(|id| id.as_str()).collect());
-        lines.push(format!("loses its dependents: {ids} would wait for what no file defines"));
+        lines.push(format!("{ids} would wait for what no file defines"));
     }
     if !task.instances.is_empty() {
         let ids = list(task.instances.iter().map(|id| id.as_str()).collect());

@@ -80,7 +80,8 @@ struct Applied {
     /// The revision in force; of a removed task there is none.
     revision: Option<u64>,
     file: String,
-    unresolved: Vec<TaskId>,
+    /// What a person ought to know besides.
+    remarks: Vec<String>,
 }
 
 /// What became of the tasks of one file.
@@ -100,15 +101,24 @@ fn results_of(answer: &Response, plan: &PlanView) -> Result<Vec<Applied>, Failur
         let result = match planned.map(|task| task.change) {
             Some(TaskChange::Added) => "created",
             Some(TaskChange::Changed | TaskChange::Moved | TaskChange::Removed) => "configured",
-            Some(TaskChange::Ignored) => "unchanged, it is pinned",
-            None => "unchanged",
+            Some(TaskChange::Ignored) | None => "unchanged",
         };
+        let task = &view.task_id;
+        let mut remarks: Vec<String> = view
+            .unresolved
+            .iter()
+            .map(|upstream| format!("{task} waits for {upstream}, which no file defines yet"))
+            .collect();
+        if view.pinned {
+            remarks
+                .push(format!("{task} is pinned: what the file says counts after schedctl unpin"));
+        }
         results.push(Applied {
             task: view.task_id,
             result,
             revision: Some(view.revision),
             file: view.file,
-            unresolved: view.unresolved,
+            remarks,
         });
     }
     Ok(results)
@@ -124,7 +134,7 @@ fn removed(plan: &PlanView, results: &[Applied]) -> Vec<Applied> {
         result: "removed",
         revision: None,
         file: task.file.clone(),
-        unresolved: Vec::new(),
+        remarks: Vec::new(),
     };
     gone.map(one).collect()
 }
@@ -140,11 +150,11 @@ fn tell(session: &Session, results: &[Applied]) -> Result<(), Failure> {
         }
         return list.end();
     }
-    for Applied { task, result, revision, file, unresolved } in results {
+    for Applied { task, result, revision, file, remarks } in results {
         let revision = revision.map_or_else(String::new, |n| format!("revision {n}, "));
         output.line(&render::clean(&format!("{task} {result} ({revision}{file})")))?;
-        for upstream in unresolved {
-            note(&format!("{task} waits for {upstream}, which no file defines yet"));
+        for remark in remarks {
+            note(remark);
         }
     }
     Ok(())

@@ -59,6 +59,18 @@ fn a_cycle_is_spelled_out_for_each_file_that_closes_it() {
 }
 
 #[test]
+fn what_else_the_registry_refuses_is_refused_here() {
+    let root = |id: &str, event: &str| spec(id, &[]) + &format!("triggers: [{{event: {event}}}]\n");
+    let report = checked(&[
+        ("a.yaml", root("a.x.v1", "one")),
+        ("b.yaml", root("b.x.v1", "two")),
+        ("c.yaml", spec("c.x.v1", &["a.x.v1", "b.x.v1"]) + "cycle: {unit: RUN}\n"),
+    ]);
+    let text = texts(&report.errors);
+    assert!(text.contains("unit RUN") && text.contains("a.x.v1"), "{text}");
+}
+
+#[test]
 fn one_id_in_two_files_is_a_fault_that_names_both() {
     let report = checked(&[("a.yaml", spec("a.x.v1", &[])), ("b.yaml", spec("a.x.v1", &[]))]);
     let text = texts(&report.errors);
