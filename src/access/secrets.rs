@@ -159,17 +159,17 @@ mod tests {
 
     #[test]
     fn that_a_secret_changed_is_shown_and_not_to_what() {
-        let spec = |pw: Value, n: i64| {
+        let spec = |pw: &str, n: i64| {
             json!({
                 "runtimeParams": {
-                    "pw": {"default": pw.clone(), "enum": [pw.clone(), 1], "secret": true},
+                    "pw": {"default": pw, "enum": [pw, 1], "secret": true},
                     "pwd": {"default": n},
                 },
                 "triggers": [{"cron": "x", "params": {"pw": pw, "n": n}}],
             })
         };
         assert_eq!(
-            masked(&spec(json!("HUNTER1"), 1), &spec(json!("HUNTER2"), 2)),
+            masked(&spec("HUNTER1", 1), &spec("HUNTER2", 2)),
             [
                 r#"runtimeParams.pw.default: "***" -> "***""#,
                 r#"runtimeParams.pw.enum: "***" -> "***""#,

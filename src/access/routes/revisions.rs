@@ -95,6 +95,7 @@ fn no_revision(task: &TaskId, wanted: u64, known: &[u64]) -> Problem {
     let newest: Vec<String> = known.iter().rev().take(NAMED_MAX).map(u64::to_string).collect();
     let there = match known {
         [] => "it has none".to_owned(),
+        [only] => format!("there is only {only}"),
         [.., _] if known.len() <= NAMED_MAX => format!("there are {}", newest.join(", ")),
         [first, ..] => format!("there are {} and older ones down to {first}", newest.join(", ")),
     };

@@ -120,7 +120,7 @@ mod tests {
         }
         std::os::unix::fs::symlink("a.yaml", specs.join("link.yaml")).unwrap();
         std::fs::write(dir.path().join("own.txt"), "own").unwrap();
-        let paths = [specs.clone(), dir.path().join("own.txt"), PathBuf::from("-")];
+        let paths = [specs, dir.path().join("own.txt"), PathBuf::from("-")];
         let found = gather(&paths, &mut "piped".as_bytes());
         let named: Vec<(Option<&str>, &[u8])> =
             found.files.iter().map(|f| (f.name.as_deref(), f.bytes.as_slice())).collect();

@@ -26,18 +26,22 @@ impl Core {
                 let none = || Rejection::new(RejectionCode::NotFound, format!("no task {id}"));
                 found.map(|view| Reply::Task(Box::new(view))).ok_or_else(none)
             };
-            match request {
-                Request::Tasks => Ok(Reply::Tasks(self.tasks.clone())),
-                Request::Task(id) => {
-                    let is_first = asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
-                    let (now, then) = (&self.tasks, &self.later);
-                    let (one, other) = if is_first { (now, then) } else { (then, now) };
-                    find(one, id).or_else(|_none| find(other, id))
-                }
-                Request::Status => Ok(Reply::Status(Box::new(status(&self.errors)))),
-                Request::Plan { .. } => Ok(Reply::Plan(Box::new(self.plan.clone()))),
-                _ => Ok(Reply::Done),
+            if let Request::Tasks = request {
+                return Ok(Reply::Tasks(self.tasks.clone()));
             }
+            if let Request::Task(id) = request {
+                let is_first = asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
+                let (now, then) = (&self.tasks, &self.later);
+                let (one, other) = if is_first { (now, then) } else { (then, now) };
+                return find(one, id).or_else(|_none| find(other, id));
+            }
+            if let Request::Status = request {
+                return Ok(Reply::Status(Box::new(status(&self.errors))));
+            }
+            if let Request::Plan { .. } = request {
+                return Ok(Reply::Plan(Box::new(self.plan.clone())));
+            }
+            Ok(Reply::Done)
         }))
     }
 }
@@ -80,11 +84,9 @@ fn yaml(id: &str) -> String {
 
 fn planned(house: &House) -> Vec<(Vec<String>, bool)> {
     let orders = house.core.orders();
-    let plans = orders.iter().filter_map(|order| match order {
-        Request::Plan { files, whole } => {
-            Some((files.iter().map(|f| f.path.clone()).collect(), *whole))
-        }
-        _ => None,
+    let plans = orders.iter().filter_map(|order| {
+        let Request::Plan { files, whole } = order else { return None };
+        Some((files.iter().map(|f| f.path.clone()).collect(), *whole))
     });
     plans.collect()
 }
@@ -268,16 +270,18 @@ async fn delete(house: &House, path: &str) -> Answered {
 
 #[tokio::test]
 async fn a_task_alone_in_its_file_is_removed_with_it() {
-    let house = House::new(FakeCore::new({
-        let gone = std::sync::atomic::AtomicBool::new(false);
-        move |request| match request {
-            Request::Tasks => Ok(Reply::Tasks(vec![task("a.b.v1", "a.yaml")])),
-            Request::Status => Ok(Reply::Status(Box::new(status(&[])))),
-            Request::Task(_) if !gone.swap(true, std::sync::atomic::Ordering::SeqCst) => {
-                Ok(Reply::Task(Box::new(task("a.b.v1", "a.yaml"))))
-            }
-            _ => Err(Rejection::new(RejectionCode::NotFound, "no task a.b.v1")),
+    let gone = std::sync::atomic::AtomicBool::new(false);
+    let house = House::new(FakeCore::new(move |request| {
+        if let Request::Tasks = request {
+            return Ok(Reply::Tasks(vec![task("a.b.v1", "a.yaml")]));
         }
+        if let Request::Status = request {
+            return Ok(Reply::Status(Box::new(status(&[]))));
+        }
+        if gone.swap(true, std::sync::atomic::Ordering::SeqCst) {
+            return Err(Rejection::new(RejectionCode::NotFound, "no task a.b.v1"));
+        }
+        Ok(Reply::Task(Box::new(task("a.b.v1", "a.yaml"))))
     }));
     let answer = delete(&house, "/v1/tasks/a.b.v1").await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.json);

@@ -87,10 +87,7 @@ struct Applied {
 /// What became of the tasks of one file.
 fn results_of(answer: &Response, plan: &PlanView) -> Result<Vec<Applied>, Failure> {
     let value: Value = answer.json()?;
-    let tasks = match value {
-        Value::Array(tasks) => tasks,
-        one => vec![one],
-    };
+    let tasks = if let Value::Array(tasks) = value { tasks } else { vec![value] };
     let mut results = Vec::with_capacity(tasks.len());
     for task in tasks {
         let view: TaskView = serde_json::from_value(task).map_err(|source| ClientError::Json {
