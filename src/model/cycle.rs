@@ -28,6 +28,19 @@ pub enum CycleUnit {
     Day,
 }
 
+impl CycleUnit {
+    /// As a spec writes it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Run => "RUN",
+            Self::Minute => "MINUTE",
+            Self::Hour => "HOUR",
+            Self::Day => "DAY",
+        }
+    }
+}
+
 /// How a task's cycle follows from a scheduled time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -288,6 +288,8 @@ pub struct TaskRow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pin {
+    /// The revision that would be in force without it.
+    pub revision: u64,
     /// The definition that the file held when the rollback was asked for, by its hash: the pin
     /// ends when the file defines something else.
     pub ignored: String,

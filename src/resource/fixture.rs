@@ -236,7 +236,7 @@ pub(super) fn one_of_each() -> Batch {
             revisions: 2,
             paused: Some(pause()),
             priority: Priority::new(0),
-            pinned: Some(Pin { ignored: "h3".to_owned(), at: at(8), uid: 1000 }),
+            pinned: Some(Pin { revision: 3, ignored: "h3".to_owned(), at: at(8), uid: 1000 }),
         }),
         cursor(&a, "every:1000", 7),
         Row::Arrival(Arrival {

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::answers;
+use super::forecast;
 use super::lifecycle::{
     admit, arrive, cancel, connect, definitions, dispatch, emit, pause, priority, repeat, report,
-    retry, stop, submit, tick,
+    retry, rollback, stop, submit, tick,
 };
 use super::state::{Process, State};
 use super::turn::Turn;
@@ -13,7 +14,7 @@ use crate::model::command::Effects;
 use crate::model::event::{Event, Report};
 use crate::model::id::{ExecutorId, LogSeq};
 use crate::model::record::{Record, Row};
-use crate::model::request::{Answer, Caller, Rejection, RejectionCode, Reply, Request};
+use crate::model::request::{Answer, Caller, Reply, Request};
 use crate::model::settings::Settings;
 use crate::model::time::Timestamp;
 
@@ -166,9 +167,10 @@ fn answer(turn: &mut Turn<'_>, request: Request) -> Answer {
         Request::Next { task, from, count } => {
             answers::next(turn.state, task.as_ref(), from.unwrap_or(turn.now), count)
         }
-        Request::Rollback { .. } | Request::Unpin { .. } | Request::Plan { .. } => {
-            let detail = "not yet";
-            Err(Rejection::new(RejectionCode::Unavailable, detail))
+        Request::Rollback { task, revision } => rollback::request(turn, &task, *revision),
+        Request::Unpin { task } => rollback::unpin(turn, &task),
+        Request::Plan { files, whole } => {
+            Ok(Reply::Plan(Box::new(forecast::plan(turn.state, turn.now, files, whole))))
         }
         Request::Shutdown(mode) => {
             stop::request(turn, mode);

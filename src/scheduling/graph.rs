@@ -1,27 +1,46 @@
 //! The dependency graph of the definitions: cycles, order, what lies below, units of cycles.
 //!
-//! The graph algorithms are petgraph's; this file says which edges there are.
+//! The graph algorithms are petgraph's; this file says which edges there are. A definition that
+//! changes changes its own edges ([`Graph::set`]); what follows from all of them together is then
+//! found in one pass ([`Graph::settle`]), a few milliseconds for ten thousand tasks.
+
+mod faults;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Included, Unbounded};
 use std::sync::Arc;
 
-use petgraph::algo::{tarjan_scc, toposort};
-use petgraph::graphmap::DiGraphMap;
+use petgraph::Direction::{Incoming, Outgoing};
+use petgraph::algo::toposort;
+use petgraph::stable_graph::{NodeIndex, StableDiGraph};
+use petgraph::visit::EdgeRef as _;
 
+use self::faults::Fault;
+use super::rollout;
 use crate::model::cycle::{CycleRule, CycleUnit};
 use crate::model::id::TaskId;
 use crate::model::spec::{TaskSpec, Trigger, TriggerKind};
 
-/// What follows from a set of definitions without cycles.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// The tasks, what they name in `dependsOn` and in `task:` triggers, and what follows from that.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Graph {
-    downstream: BTreeMap<TaskId, Vec<TaskId>>,
-    position: BTreeMap<TaskId, usize>,
-    rules: BTreeMap<TaskId, CycleRule>,
+    edges: StableDiGraph<Node, Why>,
+    places: BTreeMap<TaskId, NodeIndex>,
     /// Tasks that listen, by what they listen to.
-    listeners: BTreeMap<Source, Vec<TaskId>>,
-    /// RUN tasks that two RUN roots reach, with those roots (docs/waves.md, rule 14).
-    ambiguous: BTreeMap<TaskId, (TaskId, TaskId)>,
+    listeners: BTreeMap<Source, BTreeSet<TaskId>>,
+    /// Versions that share the cycles of one task (docs/waves.md, rule 16).
+    rollouts: rollout::Groups,
+}
+
+/// Why one task comes before another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// The later one names it in `dependsOn`.
+    Dependency,
+    /// The later one has a `task:` trigger on it.
+    Trigger,
+    /// The later one depends on another version, which shares its cycles with this one.
+    Rollout,
 }
 
 /// What an outside trigger listens to.
@@ -35,92 +54,279 @@ pub(super) enum Source {
     Task(TaskId),
 }
 
-/// Where each task starts from: at most two roots of unit RUN, and the coarsest unit of all roots.
-#[derive(Clone, Default)]
+/// A task that is defined, or only named by others.
+#[derive(Debug, Clone)]
+struct Node {
+    id: TaskId,
+    /// What its definition says; `None`: no file defines it.
+    said: Option<Said>,
+    /// What follows from the graph, as of the last [`Graph::settle`].
+    found: Found,
+}
+
+/// What a definition says of its place in the graph.
+#[derive(Debug, Clone, PartialEq)]
+struct Said {
+    cycle: Option<CycleRule>,
+    is_derived: bool,
+    /// The rule where it says none and is not derived.
+    default: CycleRule,
+    listens: BTreeSet<Source>,
+    /// Its `rollout`; the outer `None`: it is disabled and shares no cycles.
+    share: Option<Option<u32>>,
+}
+
+/// What follows from the graph.
+#[derive(Debug, Clone)]
+struct Found {
+    /// Edges of the longest way from a root.
+    level: usize,
+    rule: CycleRule,
+    roots: Roots,
+}
+
+/// Where a task starts from: at most two roots of unit RUN, and the units of all roots.
+#[derive(Debug, Clone, Default)]
 struct Roots {
     run: BTreeSet<TaskId>,
     coarsest: Option<CycleUnit>,
+    finest: Option<CycleUnit>,
 }
 
 impl Graph {
-    /// Builds the graph of `specs`, which must have no cycle (see [`cycles`]).
+    /// The graph of a whole set, settled.
     pub(super) fn new(specs: &BTreeMap<TaskId, Arc<TaskSpec>>) -> Self {
-        let mut downstream: BTreeMap<TaskId, Vec<TaskId>> = BTreeMap::new();
-        for spec in specs.values() {
-            for upstream in &spec.depends_on {
-                downstream.entry(upstream.task_id.clone()).or_default().push(spec.task_id.clone());
-            }
+        let mut graph = Self::default();
+        for (id, spec) in specs {
+            graph.set(id, Some(spec));
         }
-        let (ids, edges) = numbered(specs, false);
-        // A cycle cannot be here; if one were, the order of ids still is one.
-        let order = toposort(&edges, None).unwrap_or_else(|_cycle| (0..ids.len()).collect());
-        let position = order.iter().enumerate().map(|(at, &n)| (ids[n].clone(), at)).collect();
-        let mut listeners: BTreeMap<Source, Vec<TaskId>> = BTreeMap::new();
-        for spec in specs.values() {
-            let sources: BTreeSet<Source> = spec.triggers.iter().filter_map(source).collect();
-            for source in sources {
-                listeners.entry(source).or_default().push(spec.task_id.clone());
-            }
-        }
-        let mut graph = Self { downstream, position, listeners, ..Self::default() };
-        let ordered: Vec<&Arc<TaskSpec>> =
-            order.iter().filter_map(|&n| specs.get(ids[n])).collect();
-        graph.find_rules(&ordered);
+        // A set that is in force has no fault; should a later version see one, it still runs.
+        let _fault = graph.settle();
         graph
     }
 
-    /// Units from roots down; `specs` in topological order.
-    fn find_rules(&mut self, specs: &[&Arc<TaskSpec>]) {
-        let mut roots: BTreeMap<&TaskId, Roots> = BTreeMap::new();
-        for spec in specs {
-            let mut mine = Roots::default();
-            for upstream in &spec.depends_on {
-                if let Some(above) = roots.get(&upstream.task_id) {
-                    mine.run.extend(above.run.iter().take(2).cloned());
-                    mine.coarsest = mine.coarsest.max(above.coarsest);
-                }
-            }
-            let rule = spec.cycle.unwrap_or_else(|| default_rule(spec, &mine));
-            if spec.is_derived() {
-                let mut run = mine.run.iter();
-                if let (CycleUnit::Run, Some(a), Some(b)) = (rule.unit, run.next(), run.next()) {
-                    self.ambiguous.insert(spec.task_id.clone(), (a.clone(), b.clone()));
-                }
-            } else {
-                mine = Roots { run: BTreeSet::new(), coarsest: Some(rule.unit) };
-                if rule.unit == CycleUnit::Run {
-                    mine.run.insert(spec.task_id.clone());
-                }
-            }
-            self.rules.insert(spec.task_id.clone(), rule);
-            roots.insert(&spec.task_id, mine);
+    /// Puts a definition's edges in the place of its earlier ones; `None`: it is gone.
+    pub(super) fn set(&mut self, id: &TaskId, spec: Option<&TaskSpec>) {
+        let node = self.node(id);
+        let before: Vec<_> = self
+            .edges
+            .edges_directed(node, Incoming)
+            .filter(|edge| *edge.weight() != Why::Rollout)
+            .map(|edge| (edge.id(), edge.source()))
+            .collect();
+        let mut loose: BTreeSet<NodeIndex> = BTreeSet::from([node]);
+        for (edge, from) in before {
+            self.edges.remove_edge(edge);
+            loose.insert(from);
+        }
+        let said = spec.map(Said::of);
+        for (from, why) in spec.into_iter().flat_map(named) {
+            let from = self.node(from);
+            self.edges.add_edge(from, node, why);
+        }
+        let old = self
+            .edges
+            .node_weight_mut(node)
+            .and_then(|n| std::mem::replace(&mut n.said, said.clone()));
+        self.listen(id, old.as_ref(), said.as_ref());
+        self.rollouts.regroup(id, &self.versions(id));
+        for node in loose {
+            self.drop_if_unnamed(node);
         }
     }
 
-    /// Tasks that name `task` in `dependsOn`.
-    pub(super) fn downstream(&self, task: &TaskId) -> &[TaskId] {
-        self.downstream.get(task).map_or(&[], Vec::as_slice)
+    /// Finds what follows from the edges; the first fault, if there is any. After one, what was
+    /// found before stays: put the culprits' edges back and settle again.
+    pub(super) fn settle(&mut self) -> Option<Fault> {
+        self.share_dependents();
+        let Ok(order) = toposort(&self.edges, None) else { return Some(self.ring()) };
+        let mut ambiguous: Option<(usize, TaskId)> = None;
+        for node in order {
+            let found = self.follow(node);
+            let Some(weight) = self.edges.node_weight_mut(node) else { continue };
+            let is_derived = weight.said.as_ref().is_some_and(|said| said.is_derived);
+            if is_derived && found.rule.unit == CycleUnit::Run && found.roots.run.len() > 1 {
+                let this = (found.level, weight.id.clone());
+                ambiguous = Some(ambiguous.map_or(this.clone(), |first| first.min(this)));
+            }
+            weight.found = found;
+        }
+        ambiguous.map(|(_, id)| self.ambiguity(&id))
+    }
+
+    /// Tasks that name `task` in `dependsOn`, by id.
+    pub(super) fn downstream(&self, task: &TaskId) -> BTreeSet<&TaskId> {
+        let Some(node) = self.places.get(task) else { return BTreeSet::new() };
+        self.edges
+            .edges_directed(*node, Outgoing)
+            .filter(|edge| *edge.weight() != Why::Trigger)
+            .filter_map(|edge| self.edges.node_weight(edge.target()))
+            .map(|node| &node.id)
+            .collect()
     }
 
     /// Tasks that listen to `source`.
     pub(super) fn listeners(&self, source: &Source) -> Vec<TaskId> {
-        self.listeners.get(source).cloned().unwrap_or_default()
+        self.listeners.get(source).into_iter().flatten().cloned().collect()
     }
 
-    /// Place of a task in topological order.
-    pub(super) fn position(&self, task: &TaskId) -> usize {
-        self.position.get(task).copied().unwrap_or(usize::MAX)
+    /// How far a task is from the roots: (level, id) is a topological order.
+    pub(super) fn level(&self, task: &TaskId) -> usize {
+        self.found(task).map_or(usize::MAX, |found| found.level)
     }
 
     /// The task's cycle rule in effect.
     pub(super) fn rule(&self, task: &TaskId) -> CycleRule {
-        self.rules.get(task).copied().unwrap_or(CycleRule::DAY)
+        self.found(task).map_or(CycleRule::DAY, |found| found.rule)
     }
 
-    /// RUN tasks that two RUN roots reach.
-    pub(super) fn ambiguous(&self) -> &BTreeMap<TaskId, (TaskId, TaskId)> {
-        &self.ambiguous
+    /// The finest unit among the roots of a task.
+    pub(super) fn finest_root(&self, task: &TaskId) -> Option<CycleUnit> {
+        self.found(task)?.roots.finest
     }
+
+    /// Versions that share cycles.
+    pub(super) fn rollouts(&self) -> &rollout::Groups {
+        &self.rollouts
+    }
+
+    fn found(&self, task: &TaskId) -> Option<&Found> {
+        let node = self.edges.node_weight(*self.places.get(task)?)?;
+        node.said.as_ref().map(|_| &node.found)
+    }
+
+    fn node(&mut self, id: &TaskId) -> NodeIndex {
+        if let Some(node) = self.places.get(id) {
+            return *node;
+        }
+        let found = Found { level: 0, rule: CycleRule::DAY, roots: Roots::default() };
+        let node = self.edges.add_node(Node { id: id.clone(), said: None, found });
+        self.places.insert(id.clone(), node);
+        node
+    }
+
+    /// The versions of a task that may share cycles, a disabled one not among them.
+    fn versions(&self, id: &TaskId) -> BTreeMap<u32, (TaskId, Option<u32>)> {
+        let prefix = format!("{}.v", id.base());
+        self.places
+            .range::<str, _>((Included(prefix.as_str()), Unbounded))
+            .take_while(|(other, _)| other.as_str().starts_with(&prefix))
+            .filter(|(other, _)| other.base() == id.base())
+            .filter_map(|(other, node)| {
+                let share = self.edges.node_weight(*node)?.said.as_ref()?.share?;
+                Some((other.version(), (other.clone(), share)))
+            })
+            .collect()
+    }
+
+    fn drop_if_unnamed(&mut self, node: NodeIndex) {
+        let is_named = self.edges.neighbors_undirected(node).next().is_some();
+        if let Some(weight) = self.edges.node_weight(node).filter(|w| w.said.is_none() && !is_named)
+        {
+            self.places.remove(&weight.id);
+            self.edges.remove_node(node);
+        }
+    }
+
+    fn listen(&mut self, id: &TaskId, old: Option<&Said>, new: Option<&Said>) {
+        for source in old.into_iter().flat_map(|said| &said.listens) {
+            if let Some(ids) = self.listeners.get_mut(source) {
+                ids.remove(id);
+                if ids.is_empty() {
+                    self.listeners.remove(source);
+                }
+            }
+        }
+        for source in new.into_iter().flat_map(|said| &said.listens) {
+            self.listeners.entry(source.clone()).or_default().insert(id.clone());
+        }
+    }
+
+    /// Whatever depends on one version of a group comes after all of them.
+    fn share_dependents(&mut self) {
+        self.edges.retain_edges(|edges, edge| edges.edge_weight(edge) != Some(&Why::Rollout));
+        let groups: Vec<Vec<TaskId>> = self.rollouts.all().map(<[TaskId]>::to_vec).collect();
+        for group in groups {
+            let nodes: Vec<NodeIndex> =
+                group.iter().filter_map(|id| self.places.get(id).copied()).collect();
+            let below: BTreeSet<NodeIndex> = nodes
+                .iter()
+                .flat_map(|node| self.edges.edges_directed(*node, Outgoing))
+                .filter(|edge| *edge.weight() == Why::Dependency)
+                .map(|edge| edge.target())
+                .collect();
+            for dependent in below {
+                for member in &nodes {
+                    self.edges.add_edge(*member, dependent, Why::Rollout);
+                }
+            }
+        }
+    }
+
+    /// Level, unit and roots of a task whose upstreams have theirs.
+    fn follow(&self, node: NodeIndex) -> Found {
+        let mut level = 0;
+        let mut roots = Roots::default();
+        for edge in self.edges.edges_directed(node, Incoming) {
+            let Some(above) = self.edges.node_weight(edge.source()) else { continue };
+            if above.said.is_none() {
+                continue;
+            }
+            level = level.max(above.found.level + 1);
+            if *edge.weight() != Why::Trigger {
+                let run = &above.found.roots.run;
+                roots.run.extend(run.iter().take(2).cloned());
+                let theirs = &above.found.roots;
+                roots.coarsest = roots.coarsest.max(theirs.coarsest);
+                roots.finest = [roots.finest, theirs.finest].into_iter().flatten().min();
+            }
+        }
+        let Some(said) = self.edges.node_weight(node).and_then(|n| n.said.as_ref()) else {
+            return Found { level, rule: CycleRule::DAY, roots: Roots::default() };
+        };
+        if said.is_derived {
+            let rule = said.cycle.unwrap_or_else(|| derived_rule(&roots));
+            return Found { level, rule, roots };
+        }
+        let rule = said.cycle.unwrap_or(said.default);
+        let unit = Some(rule.unit);
+        let mut roots = Roots { run: BTreeSet::new(), coarsest: unit, finest: unit };
+        if let Some(own) = self.edges.node_weight(node).filter(|_| rule.unit == CycleUnit::Run) {
+            // Versions that share cycles are one root: only one of them takes each run.
+            roots.run.insert(self.rollouts.leader(&own.id).unwrap_or(&own.id).clone());
+        }
+        Found { level, rule, roots }
+    }
+}
+
+impl Said {
+    fn of(spec: &TaskSpec) -> Self {
+        let outside = |t: &TriggerKind| {
+            matches!(t, TriggerKind::File(_) | TriggerKind::Event(_) | TriggerKind::Task(_))
+        };
+        let is_run = !spec.triggers.is_empty() && spec.triggers.iter().all(|t| outside(&t.when));
+        Self {
+            cycle: spec.cycle,
+            is_derived: spec.is_derived(),
+            default: if is_run { CycleRule::RUN } else { CycleRule::DAY },
+            listens: spec.triggers.iter().filter_map(source).collect(),
+            share: spec.enabled.then_some(spec.rollout),
+        }
+    }
+}
+
+/// The tasks that a definition names, with why it comes after them.
+fn named(spec: &TaskSpec) -> impl Iterator<Item = (&TaskId, Why)> {
+    let upstreams = spec.depends_on.iter().map(|edge| (&edge.task_id, Why::Dependency));
+    let heard = spec.triggers.iter().filter_map(|trigger| match &trigger.when {
+        TriggerKind::Task(on) => Some((&on.task_id, Why::Trigger)),
+        TriggerKind::Cron(_)
+        | TriggerKind::Every(_)
+        | TriggerKind::Boot
+        | TriggerKind::File(_)
+        | TriggerKind::Event(_) => None,
+    });
+    upstreams.chain(heard)
 }
 
 fn source(trigger: &Trigger) -> Option<Source> {
@@ -132,86 +338,9 @@ fn source(trigger: &Trigger) -> Option<Source> {
     }
 }
 
-fn default_rule(spec: &TaskSpec, roots: &Roots) -> CycleRule {
-    if spec.is_derived() {
-        if roots.run.len() == 1 {
-            return CycleRule::RUN;
-        }
-        let unit = roots.coarsest.unwrap_or(CycleUnit::Day);
-        return CycleRule { unit, offset: 0 };
+fn derived_rule(roots: &Roots) -> CycleRule {
+    if roots.run.len() == 1 {
+        return CycleRule::RUN;
     }
-    let outside = |t: &TriggerKind| {
-        matches!(t, TriggerKind::File(_) | TriggerKind::Event(_) | TriggerKind::Task(_))
-    };
-    if !spec.triggers.is_empty() && spec.triggers.iter().all(|t| outside(&t.when)) {
-        CycleRule::RUN
-    } else {
-        CycleRule::DAY
-    }
-}
-
-/// The cycles of a set of definitions, each as a path that ends where it starts.
-///
-/// Task-state triggers count as edges too: one that leads back to itself would never end.
-pub(super) fn cycles(specs: &BTreeMap<TaskId, Arc<TaskSpec>>) -> Vec<Vec<TaskId>> {
-    let (ids, edges) = numbered(specs, true);
-    tarjan_scc(&edges)
-        .into_iter()
-        .filter(|ring| ring.len() > 1 || edges.contains_edge(ring[0], ring[0]))
-        .map(|ring| walk(&edges, &ring).into_iter().map(|n| ids[n].clone()).collect())
-        .collect()
-}
-
-/// A closed walk inside a strongly connected set, from its first node back to it.
-fn walk(edges: &DiGraphMap<usize, ()>, ring: &[usize]) -> Vec<usize> {
-    let inside: BTreeSet<usize> = ring.iter().copied().collect();
-    let start = inside.iter().next().copied().unwrap_or(0);
-    let mut before: BTreeMap<usize, usize> = BTreeMap::new();
-    let mut queue = std::collections::VecDeque::from([start]);
-    while let Some(node) = queue.pop_front() {
-        for next in edges.neighbors(node).filter(|n| inside.contains(n)) {
-            if next == start {
-                let mut path = vec![start, node];
-                let mut at = node;
-                while at != start {
-                    at = before.get(&at).copied().unwrap_or(start);
-                    path.push(at);
-                }
-                path.reverse();
-                // A loop of one task onto itself is start, start.
-                return if node == start { vec![start, start] } else { path };
-            }
-            if next != start && !before.contains_key(&next) {
-                before.insert(next, node);
-                queue.push_back(next);
-            }
-        }
-    }
-    vec![start, start]
-}
-
-/// Tasks as numbers, edges from upstream to downstream. Unknown upstreams have no node.
-fn numbered(
-    specs: &BTreeMap<TaskId, Arc<TaskSpec>>,
-    with_triggers: bool,
-) -> (Vec<&TaskId>, DiGraphMap<usize, ()>) {
-    let ids: Vec<&TaskId> = specs.keys().collect();
-    let number: BTreeMap<&TaskId, usize> = ids.iter().enumerate().map(|(n, id)| (*id, n)).collect();
-    let mut edges = DiGraphMap::with_capacity(ids.len(), ids.len());
-    for (n, spec) in specs.values().enumerate() {
-        edges.add_node(n);
-        for upstream in &spec.depends_on {
-            if let Some(&from) = number.get(&upstream.task_id) {
-                edges.add_edge(from, n, ());
-            }
-        }
-        for trigger in spec.triggers.iter().filter(|_| with_triggers) {
-            if let TriggerKind::Task(on) = &trigger.when
-                && let Some(&from) = number.get(&on.task_id)
-            {
-                edges.add_edge(from, n, ());
-            }
-        }
-    }
-    (ids, edges)
+    CycleRule { unit: roots.coarsest.unwrap_or(CycleUnit::Day), offset: 0 }
 }

@@ -133,10 +133,11 @@ impl InstanceTable {
         open.or_else(|| self.ended.get(id).map(|e| (&e.runtime_params, e.output.as_ref())))
     }
 
-    /// The newest instance of a task whose cycle matches (docs/waves.md, rule 2).
-    pub(super) fn newest_matching(&self, task: &TaskId, cycle: &Cycle) -> Option<InstanceId> {
-        let cycles = self.by_cycle.get(task)?.get(cycle.date())?;
-        matching(cycles, cycle)
+    /// The newest instance of any of these tasks whose cycle matches (docs/waves.md, rule 2).
+    pub(super) fn newest_matching(&self, tasks: &[TaskId], cycle: &Cycle) -> Option<InstanceId> {
+        let dates = tasks.iter().filter_map(|task| self.by_cycle.get(task)?.get(cycle.date()));
+        dates
+            .flat_map(|cycles| matching(cycles, cycle))
             .filter_map(|(_, ages)| ages.last_key_value())
             .max_by_key(|(age, _)| **age)
             .map(|(_, id)| id.clone())
@@ -149,6 +150,18 @@ impl InstanceTable {
         let (_, id) = ids.max_by_key(|((_, seq), _)| *seq)?;
         let open = self.open.get(id).map(last);
         open.or_else(|| self.ended.get(id).map(|e| e.last.clone()))
+    }
+
+    /// The revisions that a task's instances follow, or would if they were tried again.
+    pub(super) fn followed(&self, task: &TaskId) -> BTreeSet<u64> {
+        let dates = self.by_cycle.get(task).into_iter().flat_map(BTreeMap::values);
+        let ids = dates.flat_map(BTreeMap::values).flat_map(BTreeMap::values);
+        ids.filter_map(|id| {
+            let again = |e: &&Ended| may_be_retried(e.state);
+            let ended = || self.ended.get(id).filter(again).map(|e| e.revision);
+            self.open.get(id).map(|i| i.revision).or_else(ended)
+        })
+        .collect()
     }
 
     pub(super) fn dedup_holder(&self, base: &str, key: &str) -> Option<&InstanceId> {

@@ -4,30 +4,34 @@
 //! done. The layer is pure: no input or output, no clock, no thread, no async, no hash order. So
 //! the same code runs in the daemon, in the simulation that tests it, and over any log.
 //!
-//! Inside: `registry` and `graph` (which definitions are in force), `instances` (what runs and
+//! Inside: `registry`, `graph` and `rollout` (which definitions are in force),
+//! `instances` (what runs and
 //! waits), `queue`, `roster` and `scheduler` (what starts next, where), `agenda` (what is due
 //! when), `state` (all of it), `turn` (the only road to change it), `lifecycle` (one file per
-//! verb), `answers` (what can be asked).
+//! verb), `answers` and `forecast` (what can be asked),
+//! `check` (a set of files, without a daemon).
 
 mod agenda;
 mod answers;
+mod check;
 mod ended;
 mod engine;
 mod fill;
+mod forecast;
 mod graph;
 mod instances;
 mod lifecycle;
 mod queue;
 mod registry;
 mod retry;
+mod rollout;
 mod roster;
 mod scheduler;
-mod set_check;
 mod state;
 #[cfg(test)]
 mod tests;
 mod turn;
 
+pub use check::{SetFaults, check_set};
 pub use engine::Engine;
-pub use set_check::{SetFindings, check_set};
 pub use state::Process;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 
 use super::agenda::{Agenda, Due};
+use super::ended::may_be_retried;
 use super::instances::InstanceTable;
 use super::queue::{DispatchQueue, RoundRobin};
 use super::registry::Registry;
@@ -99,12 +100,12 @@ impl State {
 
     /// Takes the rows of the store, in any order.
     pub(super) fn load(&mut self, rows: impl IntoIterator<Item = Row>) {
-        let mut instances = Vec::new();
+        let (mut instances, mut revisions, mut tasks) = (Vec::new(), Vec::new(), Vec::new());
         for row in rows {
             match row {
                 Row::Instance(instance) => instances.push(*instance),
-                Row::Revision(revision) => self.registry.put_revision(revision),
-                Row::Task(task) => self.registry.put_row(task),
+                Row::Revision(revision) => revisions.push(revision),
+                Row::Task(task) => tasks.push(task),
                 Row::Cursor(c) => {
                     self.cursors.insert((c.task_id, c.trigger), c.handled_to);
                 }
@@ -116,7 +117,12 @@ impl State {
                 }
             }
         }
-        self.registry.rebuild();
+        let followed: BTreeSet<(TaskId, u64)> = instances
+            .iter()
+            .filter(|i| i.is_open() || may_be_retried(i.state))
+            .map(|i| (i.task_id.clone(), i.revision))
+            .collect();
+        self.registry.load(tasks, revisions, &followed);
         let ids: BTreeSet<InstanceId> = instances.iter().map(|i| i.instance_id.clone()).collect();
         for instance in instances {
             self.reindex(None, &instance);

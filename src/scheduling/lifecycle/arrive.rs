@@ -39,7 +39,9 @@ fn take(turn: &mut Turn<'_>, task: &crate::model::id::TaskId, arrival: &FileArri
         return;
     }
     let at = turn.now;
-    if let Some((outcome, reason)) = fire::never(turn, &spec) {
+    if turn.state.registry.rollouts().is_taker(task) {
+        // A lower version's triggers fire for it: the file is only noted, for the day it takes over.
+    } else if let Some((outcome, reason)) = fire::never(turn, &spec) {
         let reason =
             reason.map_or_else(|| arrival.path.clone(), |r| format!("{}: {r}", arrival.path));
         turn.fire_one((task, &trigger.key(), at), outcome, Some(reason), None);

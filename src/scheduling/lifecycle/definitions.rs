@@ -1,47 +1,54 @@
 //! The spec directory was read: what that changes is put in force (requirement I1).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::super::ended::Standing;
+use super::super::registry::{self, Offer};
 use super::super::turn::Turn;
 use super::{admit, misfire, wave};
 use crate::model::command::{Command, FileWatch};
 use crate::model::event::Definitions;
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::record::{Cursor, Record, Revision, Row, TaskRow};
-use crate::model::spec::{TaskSpec, TriggerKind};
-use std::collections::BTreeMap;
+use crate::model::spec::{TaskSpec, Trigger, TriggerKind};
 
-/// Puts a reading of the directory in force. The first one also opens the core: only then is it
-/// known which fires were missed.
+/// Tasks whose definition in force is another now, with the one before.
+pub(super) type Changed = BTreeMap<TaskId, Option<Arc<TaskSpec>>>;
+
+/// Puts a reading of the directory in force. The first one, with all its parts, also opens the
+/// core: only then is it known which fires were missed.
 pub(in super::super) fn read(turn: &mut Turn<'_>, read: Definitions) {
+    let more = read.more;
     let plan = turn.state.registry.read(read);
     for error in plan.refused {
         turn.record(Record::DefinitionRefused(error));
     }
-    let mut changed: BTreeSet<TaskId> = BTreeSet::new();
-    let mut before: BTreeMap<TaskId, Arc<TaskSpec>> = BTreeMap::new();
-    for (spec, file, hash) in plan.loaded {
-        if let Some(old) = turn.state.registry.spec(&spec.task_id) {
-            before.insert(spec.task_id.clone(), Arc::clone(old));
-        }
-        changed.insert(spec.task_id.clone());
-        load(turn, spec, file, hash);
-    }
-    for task in plan.removed {
-        if let Some(old) = turn.state.registry.spec(&task) {
-            before.insert(task.clone(), Arc::clone(old));
-        }
+    for (task, why) in plan.unpinned {
         if let Some(mut row) = turn.state.registry.row(&task).cloned() {
-            row.revision = None;
-            turn.record(Record::DefinitionRemoved {
-                task_id: task.clone(),
-                file: row.file.clone(),
+            let revision = row.revision.unwrap_or_default();
+            row.pinned = None;
+            turn.record(Record::DefinitionUnpinned {
+                task_id: task,
+                revision,
+                why: why.to_owned(),
             });
             turn.put_task(row);
         }
-        changed.insert(task);
+    }
+    let mut changed = Changed::new();
+    for offer in plan.loaded {
+        let task = offer.spec.task_id.clone();
+        changed.insert(task.clone(), turn.state.registry.spec(&task).cloned());
+        load(turn, offer);
+    }
+    for task in plan.removed {
+        changed.insert(task.clone(), turn.state.registry.spec(&task).cloned());
+        if let Some(mut row) = turn.state.registry.row(&task).cloned() {
+            row.revision = None;
+            turn.record(Record::DefinitionRemoved { task_id: task, file: row.file.clone() });
+            turn.put_task(row);
+        }
     }
     for (task, file) in plan.moved {
         if let Some(mut row) = turn.state.registry.row(&task).cloned() {
@@ -49,24 +56,34 @@ pub(in super::super) fn read(turn: &mut Turn<'_>, read: Definitions) {
             turn.put_task(row);
         }
     }
-    if !changed.is_empty() {
-        turn.state.registry.rebuild();
-    }
-    for task in &changed {
-        triggers(turn, task, before.get(task));
-        follow(turn, task, before.get(task));
-        for waiting in turn.state.instances.waiting_on(task) {
-            turn.admit_later(waiting);
-        }
-    }
-    watch(turn);
-    if !turn.state.opened {
+    take_effect(turn, &changed);
+    if !turn.state.opened && !more {
         turn.state.opened = true;
         misfire::all(turn);
     }
 }
 
-fn load(turn: &mut Turn<'_>, spec: Arc<TaskSpec>, file: String, hash: String) {
+/// What follows for triggers and instances once other definitions are in force.
+pub(super) fn take_effect(turn: &mut Turn<'_>, changed: &Changed) {
+    for (task, before) in changed {
+        triggers(turn, task, before.as_ref());
+        follow(turn, task, before.as_ref());
+        for waiting in turn.state.instances.waiting_on(task) {
+            turn.admit_later(waiting);
+        }
+        let followed = turn.state.instances.followed(task);
+        turn.state.registry.forget_unused(task, &followed);
+    }
+    for spec in beside(turn, changed) {
+        triggers(turn, &spec.task_id, Some(&spec));
+    }
+    if !changed.is_empty() {
+        watch(turn);
+    }
+}
+
+fn load(turn: &mut Turn<'_>, offer: Offer) {
+    let Offer { spec, file, uid } = offer;
     let task_id = spec.task_id.clone();
     let old = turn.state.registry.row(&task_id).cloned();
     let mut row = old.unwrap_or_else(|| TaskRow {
@@ -81,31 +98,49 @@ fn load(turn: &mut Turn<'_>, spec: Arc<TaskSpec>, file: String, hash: String) {
     });
     row.revisions += 1;
     row.revision = Some(row.revisions);
-    row.file.clone_from(&file);
-    let number = row.revisions;
+    row.file = file.to_string();
+    let (revision, file) = (row.revisions, row.file.clone());
     turn.record(Record::DefinitionLoaded {
         task_id: task_id.clone(),
-        revision: number,
+        revision,
         file: file.clone(),
     });
-    let revision =
-        Revision { task_id, revision: number, hash, loaded_at: turn.now, file, uid: None, spec };
+    let hash = registry::hash(&spec);
+    let revision = Revision { task_id, revision, hash, loaded_at: turn.now, file, uid, spec };
     turn.put_row(Row::Revision(revision.clone()));
     turn.state.registry.put_revision(revision);
     turn.put_task(row);
+}
+
+/// Other versions of what changed, if they share cycles or may have shared them: whose triggers
+/// fire for whom may be another matter now (docs/waves.md, rule 16).
+fn beside(turn: &Turn<'_>, changed: &Changed) -> Vec<Arc<TaskSpec>> {
+    let registry = &turn.state.registry;
+    let bases: BTreeSet<&str> = changed.keys().map(TaskId::base).collect();
+    let mut found = Vec::new();
+    for base in bases {
+        let versions: Vec<&Arc<TaskSpec>> = registry.versions(base).collect();
+        let before =
+            changed.iter().filter(|(id, _)| id.base() == base).filter_map(|(_, b)| b.as_ref());
+        if versions.iter().copied().chain(before).any(|spec| spec.rollout.is_some()) {
+            let others = versions.into_iter().filter(|s| !changed.contains_key(&s.task_id));
+            found.extend(others.cloned());
+        }
+    }
+    found
 }
 
 /// Cursors follow the time triggers: a new one begins now, one that is gone is forgotten, once its
 /// fires up to now have their row.
 fn triggers(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) {
     let spec = turn.state.registry.spec(task).cloned();
-    let timed: BTreeSet<String> = spec
-        .iter()
-        .flat_map(|s| &s.triggers)
+    let rests = turn.state.registry.rollouts().is_taker(task);
+    let own = || spec.iter().filter(|_| !rests).flat_map(|s| &s.triggers);
+    let timed: BTreeSet<String> = own()
         .filter(|t| matches!(t.when, TriggerKind::Cron(_) | TriggerKind::Every(_)))
-        .map(crate::model::spec::Trigger::key)
+        .map(Trigger::key)
         .collect();
-    let boots = spec.iter().flat_map(|s| &s.triggers).any(|t| matches!(t.when, TriggerKind::Boot));
+    let boots = own().any(|t| matches!(t.when, TriggerKind::Boot));
     let gone: Vec<(TaskId, String)> = turn
         .state
         .cursors

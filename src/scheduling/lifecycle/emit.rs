@@ -15,7 +15,7 @@ pub(in super::super) fn request(turn: &mut Turn<'_>, name: &str, params: &JsonMa
     // Two events of one name in one millisecond are two events: the log position tells them apart.
     let identity = format!("{name}\0{}", turn.state.tip.0);
     for task in turn.state.registry.graph().listeners(&Source::Event(name.to_owned())) {
-        let Some(spec) = turn.state.registry.spec(&task).cloned() else { continue };
+        let Some(spec) = fire::listening(turn, &task) else { continue };
         let listens = |t: &&Trigger| matches!(&t.when, TriggerKind::Event(n) if n == name);
         let Some(trigger) = spec.triggers.iter().find(listens) else { continue };
         let at = turn.now;
@@ -46,7 +46,7 @@ pub(in super::super) fn request(turn: &mut Turn<'_>, name: &str, params: &JsonMa
 pub(in super::super) fn ended(turn: &mut Turn<'_>, id: &InstanceId) {
     let Some(i) = turn.state.instances.get(id).filter(|i| !i.is_open()).cloned() else { return };
     for task in turn.state.registry.graph().listeners(&Source::Task(i.task_id.clone())) {
-        let Some(spec) = turn.state.registry.spec(&task).cloned() else { continue };
+        let Some(spec) = fire::listening(turn, &task) else { continue };
         let listens = |t: &&Trigger| match &t.when {
             TriggerKind::Task(on) => on.task_id == i.task_id && on.states.contains(&i.state),
             TriggerKind::Cron(_)

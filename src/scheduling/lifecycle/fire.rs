@@ -7,7 +7,7 @@ use super::super::fill;
 use super::super::turn::Turn;
 use super::wave::{self, Birth, Made};
 use super::{cancel, dispatch};
-use crate::model::cycle::Cycle;
+use crate::model::cycle::{Cycle, CycleUnit};
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::{Cause, Instance, InstanceState, Stopping};
 use crate::model::params;
@@ -63,14 +63,14 @@ pub(super) fn one(turn: &mut Turn<'_>, spec: &Arc<TaskSpec>, trigger: &Trigger, 
     }
     let earlier = match policy.overlap {
         Overlap::Skip => {
-            let first = busy(turn, &spec.task_id).next();
+            let first = busy(turn, &spec.task_id).into_iter().next();
             if let Some(id) = first {
                 let reason = format!("instance {id} is not done");
                 return turn.fire_one(fired, FireOutcome::SkippedOverlap, Some(reason), None);
             }
             Vec::new()
         }
-        Overlap::Replace => busy(turn, &spec.task_id).collect(),
+        Overlap::Replace => busy(turn, &spec.task_id),
         Overlap::Queue | Overlap::Allow => Vec::new(),
     };
     if regardless(turn, spec, trigger, at) {
@@ -98,6 +98,12 @@ pub(super) fn regardless(
     matches!(made, Some(Ok(_)))
 }
 
+/// The definition whose own triggers count; `None`: a lower version's fire for it (rule 16).
+pub(super) fn listening(turn: &Turn<'_>, task: &TaskId) -> Option<Arc<TaskSpec>> {
+    let registry = &turn.state.registry;
+    registry.spec(task).filter(|_| !registry.rollouts().is_taker(task)).cloned()
+}
+
 /// Something a trigger listens to.
 pub(super) struct Happening<'a> {
     pub(super) trigger: &'a Trigger,
@@ -117,41 +123,16 @@ pub(super) fn make(
 ) -> Option<Result<InstanceId, String>> {
     let key = what.trigger.key();
     let fired = (&spec.task_id, key.as_str(), what.at);
-    let id = wave::id_of(what.at, &spec.task_id, what.identity);
-    let rule = turn.state.registry.rule(&spec.task_id);
-    let zone = turn.state.zone(spec.timezone.as_deref());
-    let cycle = Cycle::of(what.at, &zone, rule, &id);
-    let known = Known {
-        spec,
-        instance_id: &id,
-        attempt: None,
-        cycle: &cycle,
-        scheduled_time: what.at,
-        params: &JsonMap::new(),
-        trigger: &what.cause,
-        deps: None,
+    let (spec, cycle) = match taker(turn, spec, &what) {
+        Ok(Some(taken)) => taken,
+        Ok(None) => return None,
+        Err((outcome, reason)) => {
+            turn.fire_one(fired, outcome, Some(reason.clone()), None);
+            return Some(Err(reason));
+        }
     };
-    let checked = known
-        .map(&what.trigger.params)
-        .map(|mut given| {
-            // An event's own parameters go where the task declares their names.
-            if let Cause::Event { params, .. } = &what.cause {
-                for (name, value) in params {
-                    if spec.runtime_params.contains_key(name) && !given.contains_key(name) {
-                        given.insert(name.clone(), value.clone());
-                    }
-                }
-            }
-            given
-        })
-        .and_then(|given| {
-            params::check_given(&spec.runtime_params, &given).map_err(|e| fill::texts(&e))
-        })
-        .and_then(|params| match unfillable(spec, &params).first() {
-            Some(name) => Err(format!("parameter {name} is required and nothing gives it")),
-            None => Ok(params),
-        });
-    let params = match checked {
+    let id = wave::id_of(what.at, &spec.task_id, what.identity);
+    let params = match given(&spec, &id, &cycle, &what) {
         Ok(params) => params,
         Err(problem) => {
             let reason = Some(problem.clone());
@@ -159,8 +140,10 @@ pub(super) fn make(
             return Some(Err(problem));
         }
     };
+    let rolled_out = (*fired.0 != spec.task_id)
+        .then(|| format!("{} took the cycle {} by its rollout", spec.task_id, cycle.label()));
     let birth = Birth {
-        spec: Arc::clone(spec),
+        spec,
         id: id.clone(),
         trigger: what.cause,
         scheduled_time: what.at,
@@ -173,7 +156,11 @@ pub(super) fn make(
     };
     match wave::create(turn, birth) {
         Made::New => {
-            turn.fire_one(fired, FireOutcome::Instance, None, Some(id.clone()));
+            let outcome = match rolled_out {
+                Some(_) => FireOutcome::RolledOutElsewhere,
+                None => FireOutcome::Instance,
+            };
+            turn.fire_one(fired, outcome, rolled_out, Some(id.clone()));
             Some(Ok(id))
         }
         Made::Before => None,
@@ -182,6 +169,80 @@ pub(super) fn make(
             turn.fire_one(fired, FireOutcome::Duplicate, reason, Some(holder));
             Some(Err(detail))
         }
+    }
+}
+
+/// A definition with the cycle that its instance is for.
+type Taker = (Arc<TaskSpec>, Cycle);
+
+/// Why a happening makes no instance.
+type Refusal = (FireOutcome, String);
+
+/// The version whose instance a trigger's happening makes, with the cycle (docs/waves.md, rule
+/// 16): mostly the task itself. `None`: one of the versions has had it before; an error: why the
+/// version that takes the cycle makes nothing.
+fn taker(
+    turn: &Turn<'_>,
+    spec: &Arc<TaskSpec>,
+    what: &Happening<'_>,
+) -> Result<Option<Taker>, Refusal> {
+    let registry = &turn.state.registry;
+    let id = |task: &TaskId| wave::id_of(what.at, task, what.identity);
+    let versions = registry.rollouts().of(&spec.task_id);
+    if versions.iter().any(|version| turn.state.instances.knows(&id(version))) {
+        return Ok(None);
+    }
+    let rule = registry.rule(&spec.task_id);
+    let zone = turn.state.zone(spec.timezone.as_deref());
+    let cycle = Cycle::of(what.at, &zone, rule, &id(&spec.task_id));
+    let chosen = registry.rollouts().choose(&spec.task_id, &cycle);
+    let Some(taker) = registry.spec(chosen).filter(|_| *chosen != spec.task_id) else {
+        return Ok(Some((Arc::clone(spec), cycle)));
+    };
+    let held =
+        if timed(what.trigger).is_some() { not_now(turn, taker) } else { never(turn, taker) };
+    if let Some((outcome, reason)) = held {
+        let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        return Err((outcome, format!("{chosen} took the cycle by its rollout{reason}")));
+    }
+    // A run is named by its own root.
+    let cycle = match rule.unit {
+        CycleUnit::Run => Cycle::of(what.at, &zone, rule, &id(chosen)),
+        CycleUnit::Day | CycleUnit::Hour | CycleUnit::Minute => cycle,
+    };
+    Ok(Some((Arc::clone(taker), cycle)))
+}
+
+/// The parameters that a trigger gives, filled and checked.
+fn given(
+    spec: &TaskSpec,
+    id: &InstanceId,
+    cycle: &Cycle,
+    what: &Happening<'_>,
+) -> Result<JsonMap, String> {
+    let known = Known {
+        spec,
+        instance_id: id,
+        attempt: None,
+        cycle,
+        scheduled_time: what.at,
+        params: &JsonMap::new(),
+        trigger: &what.cause,
+        deps: None,
+    };
+    let mut given = known.map(&what.trigger.params)?;
+    // An event's own parameters go where the task declares their names.
+    if let Cause::Event { params, .. } = &what.cause {
+        for (name, value) in params {
+            if spec.runtime_params.contains_key(name) && !given.contains_key(name) {
+                given.insert(name.clone(), value.clone());
+            }
+        }
+    }
+    let params = params::check_given(&spec.runtime_params, &given).map_err(|e| fill::texts(&e))?;
+    match unfillable(spec, &params).first() {
+        Some(name) => Err(format!("parameter {name} is required and nothing gives it")),
+        None => Ok(params),
     }
 }
 
@@ -217,11 +278,14 @@ pub(super) fn never(turn: &Turn<'_>, spec: &TaskSpec) -> Option<(FireOutcome, Op
     }
 }
 
-/// Instances of the task that are READY, RUNNING or wait for a retry.
-fn busy(turn: &Turn<'_>, task: &TaskId) -> impl Iterator<Item = InstanceId> {
+/// Instances of the task, and of versions that share its cycles, that are READY, RUNNING or wait
+/// for a retry.
+fn busy(turn: &Turn<'_>, task: &TaskId) -> Vec<InstanceId> {
     let at_it = |i: &&Instance| {
         matches!(i.state, InstanceState::Ready | InstanceState::Running)
             || i.next_retry_at.is_some()
     };
-    turn.state.instances.open_of(task).filter(at_it).map(|i| i.instance_id.clone())
+    let versions = turn.state.registry.rollouts().of(task);
+    let open = versions.iter().flat_map(|version| turn.state.instances.open_of(version));
+    open.filter(at_it).map(|i| i.instance_id.clone()).collect()
 }

@@ -32,15 +32,11 @@ impl Run {
 /// Brings every time trigger up to now, in topological order of the tasks.
 pub(in super::super) fn all(turn: &mut Turn<'_>) {
     let graph = turn.state.registry.graph();
-    let mut tasks: Vec<(usize, TaskId)> = turn
-        .state
-        .registry
-        .specs()
-        .map(|s| (graph.position(&s.task_id), s.task_id.clone()))
-        .collect();
+    let mut tasks: Vec<(usize, TaskId)> =
+        turn.state.registry.specs().map(|s| (graph.level(&s.task_id), s.task_id.clone())).collect();
     tasks.sort();
     for (_, task) in tasks {
-        let Some(spec) = turn.state.registry.spec(&task).cloned() else { continue };
+        let Some(spec) = fire::listening(turn, &task) else { continue };
         let mut earlier = Vec::new();
         // In the order of the keys, as fires of one instant are counted while the daemon runs.
         let mut triggers: Vec<&Trigger> = spec.triggers.iter().collect();

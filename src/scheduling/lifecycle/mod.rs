@@ -14,6 +14,7 @@ pub(super) mod priority;
 pub(super) mod repeat;
 pub(super) mod report;
 pub(super) mod retry;
+pub(super) mod rollback;
 pub(super) mod stop;
 pub(super) mod submit;
 pub(super) mod tick;

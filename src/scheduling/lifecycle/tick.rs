@@ -43,7 +43,7 @@ fn fire_in_order(turn: &mut Turn<'_>, at: Timestamp, fires: Vec<(TaskId, String)
     let graph = turn.state.registry.graph();
     let mut by_task: BTreeMap<(usize, TaskId), BTreeSet<String>> = BTreeMap::new();
     for (task, trigger) in fires {
-        by_task.entry((graph.position(&task), task)).or_default().insert(trigger);
+        by_task.entry((graph.level(&task), task)).or_default().insert(trigger);
     }
     for ((_, task), triggers) in by_task {
         for trigger in &triggers {

@@ -64,7 +64,8 @@ pub(in super::super) fn create(turn: &mut Turn<'_>, birth: Birth) -> Made {
     }
     let (root_id, cycle, scheduled) =
         (root.instance_id.clone(), root.cycle.clone(), root.scheduled_time);
-    let mut wave = BTreeMap::from([(root.task_id.clone(), root_id.clone())]);
+    let mut wave = BTreeMap::new();
+    enter(turn, &mut wave, &root.task_id, &root_id);
     let mut fresh = BTreeSet::from([root_id.clone()]);
     let below = if quiet { Vec::new() } else { reach(turn, &spec) };
     turn.create(root);
@@ -72,6 +73,7 @@ pub(in super::super) fn create(turn: &mut Turn<'_>, birth: Birth) -> Made {
         let rule = turn.state.registry.rule(&spec.task_id);
         let mine =
             if rule.unit == CycleUnit::Run { cycle.clone() } else { cycle.cut_to(rule.unit) };
+        let Some(spec) = taker(turn, spec, &mine) else { continue };
         let taken = match gather(turn, &spec, &mine, &wave, &fresh) {
             Some(id) => {
                 rebind(turn, &id, &wave);
@@ -88,7 +90,7 @@ pub(in super::super) fn create(turn: &mut Turn<'_>, birth: Birth) -> Made {
                 id
             }
         };
-        wave.insert(spec.task_id.clone(), taken.clone());
+        enter(turn, &mut wave, &spec.task_id, &taken);
         turn.admit_later(taken);
     }
     if !quiet {
@@ -96,6 +98,29 @@ pub(in super::super) fn create(turn: &mut Turn<'_>, birth: Birth) -> Made {
     }
     turn.admit_later(root_id);
     Made::New
+}
+
+/// Notes an instance of the wave under its task and all versions that share its cycles: an edge on
+/// any of them is an edge on whichever took the cycle (rule 16).
+fn enter(
+    turn: &Turn<'_>,
+    wave: &mut BTreeMap<TaskId, InstanceId>,
+    task: &TaskId,
+    instance: &InstanceId,
+) {
+    for member in turn.state.registry.rollouts().of(task) {
+        wave.insert(member.clone(), instance.clone());
+    }
+}
+
+/// The version of a derived task that takes the cycle (rule 16); mostly the task itself.
+fn taker(turn: &Turn<'_>, spec: Arc<TaskSpec>, cycle: &Cycle) -> Option<Arc<TaskSpec>> {
+    let registry = &turn.state.registry;
+    let chosen = registry.rollouts().choose(&spec.task_id, cycle);
+    if *chosen == spec.task_id {
+        return Some(spec);
+    }
+    registry.spec(chosen).filter(|spec| registry.unresolved(spec).is_empty()).cloned()
 }
 
 fn root(turn: &Turn<'_>, birth: Birth) -> Instance {
@@ -134,12 +159,14 @@ fn reach(turn: &Turn<'_>, root: &TaskSpec) -> Vec<Arc<TaskSpec>> {
     let mut frontier = vec![root.task_id.clone()];
     while let Some(task) = frontier.pop() {
         for below in graph.downstream(&task) {
-            let key = (graph.position(below), below.clone());
+            let key = (graph.level(below), below.clone());
             let Some(spec) = registry.spec(below) else { continue };
             // A daily side input never starts a task of unit RUN; it only holds its edge.
             let takes_part =
                 registry.rule(below).unit != CycleUnit::Run || root_unit == CycleUnit::Run;
             let able = spec.enabled && registry.unresolved(spec).is_empty();
+            // A version that takes its share of a lower one's cycles is no task beside it.
+            let takes_part = takes_part && !registry.rollouts().is_taker(below);
             if spec.is_derived() && takes_part && able && !found.contains_key(&key) {
                 found.insert(key, Arc::clone(spec));
                 frontier.push(below.clone());
@@ -200,7 +227,8 @@ pub(super) fn edges(
     wave: &BTreeMap<TaskId, InstanceId>,
 ) -> Vec<Edge> {
     let bind = |task: &TaskId| {
-        let newest = || turn.state.instances.newest_matching(task, cycle);
+        let versions = turn.state.registry.rollouts().of(task);
+        let newest = || turn.state.instances.newest_matching(versions, cycle);
         wave.get(task).cloned().or_else(newest)
     };
     spec.depends_on

@@ -6,11 +6,15 @@ mod attempts;
 mod bench;
 mod build;
 mod cancel;
+mod check;
 mod fires;
 mod order;
 mod pause;
+mod plan;
 mod registry;
 mod repeat;
+mod rollback;
+mod rollout;
 mod waves;
 
 use crate::model::fixture;

@@ -224,3 +224,65 @@ fn a_file_that_could_not_be_read_yet_after_a_restart_keeps_its_definitions() {
     bench.read(changed(full(vec![file("a.yaml", vec![task("a")])])));
     assert_eq!(row(&bench, "a").revision, Some(1));
 }
+
+fn part(files: Vec<crate::model::event::SpecFile>) -> Definitions {
+    Definitions { changed: files, more: true, ..Definitions::default() }
+}
+
+/// F6: a large reading comes in parts; what counts is how the directory is after the last.
+#[test]
+fn a_reading_in_parts_ends_where_one_in_one_piece_would() {
+    let mut bench = bench();
+    bench.read(full(vec![
+        file("1.yaml", vec![task("a")]),
+        file("2.yaml", vec![task("b"), after("c", &["b"])]),
+        file("3.yaml", vec![task("d")]),
+    ]));
+    let before = bench.log.len();
+    // A moves from 1 to 0; B and C turn round; 3 goes.
+    bench.read(part(vec![file("0.yaml", vec![task("a")])]));
+    bench.read(part(vec![file("1.yaml", vec![after("b", &["c"])])]));
+    let present = ["0.yaml", "1.yaml", "2.yaml"].map(str::to_owned).to_vec();
+    bench.read(Definitions {
+        present: Some(present),
+        removed: vec!["3.yaml".to_owned()],
+        ..part(vec![file("2.yaml", vec![task("c")])])
+    });
+    bench.read(Definitions::default());
+    assert_eq!((row(&bench, "a").file.as_str(), row(&bench, "a").revision), ("0.yaml", Some(1)));
+    assert_eq!((row(&bench, "b").file.as_str(), row(&bench, "b").revision), ("1.yaml", Some(2)));
+    assert_eq!((row(&bench, "c").revision, row(&bench, "d").revision), (Some(2), None));
+    assert_eq!(errors(&mut bench), []);
+    let told = bench.log[before..].iter();
+    assert_eq!(told.filter(|r| matches!(r.what, Record::DefinitionRefused(_))).count(), 0);
+}
+
+#[test]
+fn nothing_fires_and_nothing_starts_before_the_last_part_of_the_first_reading() {
+    let timed = || {
+        let trigger = super::build::every(
+            60,
+            crate::model::spec::Misfire::RunOnce,
+            crate::model::spec::Overlap::Queue,
+        );
+        TaskSpec { triggers: vec![trigger], ..task("a") }
+    };
+    let mut bench = bench();
+    bench.read(full(vec![file("a.yaml", vec![timed()])]));
+    bench.restart_reading(3_600_000, part(vec![file("a.yaml", vec![timed()])]));
+    bench.pass(120_000);
+    assert_eq!(bench.fires("a"), []);
+    bench.read(Definitions { present: Some(vec!["a.yaml".to_owned()]), ..Definitions::default() });
+    assert_ne!(bench.fires("a"), []);
+}
+
+/// After a restart in parts, too, a file that went while no daemon ran takes its tasks with it.
+#[test]
+fn a_file_that_went_while_no_daemon_ran_is_noticed_at_the_last_part() {
+    let mut bench = bench();
+    bench.read(full(vec![file("a.yaml", vec![task("a")]), file("b.yaml", vec![task("b")])]));
+    bench.restart_reading(1000, part(vec![file("a.yaml", vec![task("a")])]));
+    assert_eq!(row(&bench, "b").revision, Some(1));
+    bench.read(Definitions { present: Some(vec!["a.yaml".to_owned()]), ..Definitions::default() });
+    assert_eq!((row(&bench, "a").revision, row(&bench, "b").revision), (Some(1), None));
+}

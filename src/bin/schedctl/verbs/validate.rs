@@ -1,7 +1,7 @@
 //! `validate`: spec files checked as the daemon would, without it.
 //!
 //! Each file is read by the daemon's reader, and all files given together are held against each
-//! other by its registry. Whether an upstream exists is only a note: files come in any order.
+//! other by its registry. Whether an upstream exists is only a warning: files come in any order.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -25,8 +25,7 @@ mod tests;
 pub(crate) fn validate(output: &Output, args: &ValidateArgs) -> Result<Exit, Failure> {
     let context = context(args.config.as_deref())?;
     let report = check(&args.paths, &mut std::io::stdin(), &context);
-    let findings =
-        [("error", &report.errors), ("warning", &report.warnings), ("note", &report.notes)];
+    let findings = [("error", &report.errors), ("warning", &report.warnings)];
     if output.is_json() {
         let mut list = JsonList::new(output);
         for (severity, found) in findings {
@@ -89,25 +88,24 @@ struct Report {
     tasks: usize,
     errors: Vec<SpecError>,
     warnings: Vec<SpecError>,
-    notes: Vec<SpecError>,
 }
 
 fn check(paths: &[PathBuf], stdin: &mut dyn Read, context: &SpecContext) -> Report {
     let given = spec_files::gather(paths, stdin);
     let read = |file: &Given| spec_yaml::read(&file.shown, &file.bytes, context);
     let files: Vec<SpecFile> = given.files.iter().map(read).collect();
-    let set = check_set(&files);
     let mut report = Report {
         files: files.len() + given.errors.len(),
         tasks: files.iter().map(|file| file.specs.len()).sum(),
         errors: given.errors,
         warnings: Vec::new(),
-        notes: set.notes,
     };
-    for mut file in files {
-        report.errors.append(&mut file.errors);
-        report.warnings.append(&mut file.warnings);
+    for file in &files {
+        report.errors.extend_from_slice(&file.errors);
+        report.warnings.extend_from_slice(&file.warnings);
     }
+    let set = check_set(files);
     report.errors.extend(set.errors);
+    report.warnings.extend(set.warnings);
     report
 }

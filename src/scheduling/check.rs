@@ -1,0 +1,87 @@
+//! A set of spec files checked as one, without a daemon (`schedctl validate`, `schedd check`): by
+//! the registry that the daemon uses, so that both say the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::registry::Registry;
+use crate::model::cycle::CycleUnit;
+use crate::model::event::{Definitions, SpecError, SpecFile};
+use crate::model::id::TaskId;
+use crate::model::spec::{DepType, TaskSpec};
+
+/// What only all files together can tell.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SetFaults {
+    /// Two files with one id, cycles, runs with two roots. What a file says by itself is not here.
+    pub errors: Vec<SpecError>,
+    /// What is accepted but deserves a word: an upstream that none of the files defines, an edge
+    /// that can promise less than it says, a task that runs more often than its unit.
+    pub warnings: Vec<SpecError>,
+}
+
+/// Checks files as if they were all that the spec directory holds. Work grows with their number
+/// and that of their edges.
+#[must_use]
+pub fn check_set(files: Vec<SpecFile>) -> SetFaults {
+    let mut registry = Registry::default();
+    let own: BTreeSet<SpecError> = files.iter().flat_map(|f| &f.errors).cloned().collect();
+    let present = Some(files.iter().map(|file| file.path.clone()).collect());
+    let mut specs: BTreeMap<TaskId, (String, Arc<TaskSpec>)> = BTreeMap::new();
+    for file in &files {
+        for spec in &file.specs {
+            let first = specs.entry(spec.task_id.clone());
+            first.or_insert_with(|| (file.path.clone(), Arc::clone(spec)));
+        }
+    }
+    let plan = registry.read(Definitions { changed: files, present, ..Definitions::default() });
+    let mut errors = plan.refused;
+    errors.retain(|error| !own.contains(error));
+    errors.sort();
+    let mut warnings = Vec::new();
+    for (file, spec) in specs.values() {
+        let mut warn = |path: &str, message: String| {
+            let (file, path) = (file.clone(), path.to_owned());
+            warnings.push(SpecError { file, line: 0, column: 0, path, message });
+        };
+        edges(spec, &specs, &mut |message| warn("dependsOn", message));
+        unit(spec, &registry, &mut |message| warn("cycle", message));
+    }
+    SetFaults { errors, warnings }
+}
+
+fn edges(
+    spec: &TaskSpec,
+    specs: &BTreeMap<TaskId, (String, Arc<TaskSpec>)>,
+    warn: &mut dyn FnMut(String),
+) {
+    let task = &spec.task_id;
+    for edge in &spec.depends_on {
+        let upstream = &edge.task_id;
+        match specs.get(upstream) {
+            None => warn(format!("{task} waits for {upstream}, which none of these files defines")),
+            Some((_, above)) if edge.dep_type == DepType::DataReady && above.outputs.is_empty() => {
+                warn(format!(
+                    "{task} waits for the data of {upstream}, which declares no outputs: that is \
+                     the same as depType: SUCCESS"
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// A derived task runs once for each instance of its roots, whatever its own unit.
+fn unit(spec: &TaskSpec, registry: &Registry, warn: &mut dyn FnMut(String)) {
+    let task = &spec.task_id;
+    let unit = registry.rule(task).unit;
+    let Some(finest) = registry.graph().finest_root(task) else { return };
+    if spec.is_derived() && finest < unit && finest != CycleUnit::Run {
+        warn(format!(
+            "{task} has the unit {} but hangs on a task of unit {}: it runs once for each of that \
+             one's instances",
+            unit.name(),
+            finest.name(),
+        ));
+    }
+}

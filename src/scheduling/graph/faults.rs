@@ -1,0 +1,107 @@
+//! What can be wrong with a set of definitions: a cycle, or a run with two roots.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use petgraph::Direction::Incoming;
+use petgraph::algo::tarjan_scc;
+use petgraph::stable_graph::{NodeIndex, StableDiGraph};
+use petgraph::visit::EdgeRef as _;
+
+use super::{Graph, Node, Why};
+use crate::model::id::TaskId;
+
+/// What is wrong with a set of definitions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::scheduling) struct Fault {
+    /// Definitions that can be to blame, the likeliest first.
+    pub(in crate::scheduling) suspects: Vec<TaskId>,
+    /// In words, after "this definition".
+    pub(in crate::scheduling) text: String,
+    /// All of them that changed are to blame, not only the first.
+    pub(in crate::scheduling) all: bool,
+}
+
+impl Graph {
+    /// The cycle with the smallest id in it, as a walk that ends where it starts.
+    ///
+    /// Task-state triggers count as edges too: one that leads back to itself would never end.
+    pub(super) fn ring(&self) -> Fault {
+        let id = |node: &NodeIndex| self.edges.node_weight(*node).map(|n| &n.id);
+        let rings = tarjan_scc(&self.edges).into_iter().filter(|ring| {
+            ring.len() > 1 || ring.first().is_some_and(|n| self.edges.contains_edge(*n, *n))
+        });
+        let first = rings.filter_map(|ring| {
+            let start = ring.iter().copied().min_by_key(|node| id(node))?;
+            Some((id(&start)?, start, ring))
+        });
+        let Some((_, start, ring)) = first.min_by_key(|(id, _, _)| *id) else {
+            return Fault { suspects: Vec::new(), text: String::new(), all: true };
+        };
+        let walk = walk(&self.edges, start, &ring.into_iter().collect());
+        let suspects: Vec<TaskId> = walk.iter().filter_map(id).cloned().collect();
+        let path: Vec<&str> = suspects.iter().map(TaskId::as_str).collect();
+        let text = format!("closes the cycle {}; the graph must have none", path.join(" -> "));
+        Fault { suspects, text, all: true }
+    }
+
+    /// A RUN task that two RUN roots reach (docs/waves.md, rule 14).
+    pub(super) fn ambiguity(&self, id: &TaskId) -> Fault {
+        let roots = self.found(id).map(|found| found.roots.run.clone()).unwrap_or_default();
+        let roots: Vec<&str> = roots.iter().take(2).map(TaskId::as_str).collect();
+        let text = format!(
+            "task {id} has the unit RUN but both {} start runs; give it cycle: {{unit: DAY}}",
+            roots.join(" and ")
+        );
+        Fault { suspects: self.above(id), text, all: false }
+    }
+
+    /// A task and all that it depends on, near ones first.
+    fn above(&self, id: &TaskId) -> Vec<TaskId> {
+        let mut seen: BTreeSet<NodeIndex> = self.places.get(id).copied().into_iter().collect();
+        let mut queue: VecDeque<NodeIndex> = seen.iter().copied().collect();
+        let mut found = Vec::new();
+        while let Some(node) = queue.pop_front() {
+            found.extend(self.edges.node_weight(node).map(|n| n.id.clone()));
+            let mut upstreams: Vec<NodeIndex> = self
+                .edges
+                .edges_directed(node, Incoming)
+                .filter(|edge| *edge.weight() == Why::Dependency)
+                .map(|edge| edge.source())
+                .collect();
+            upstreams.sort_by_key(|n| self.edges.node_weight(*n).map(|n| &n.id));
+            queue.extend(upstreams.into_iter().filter(|n| seen.insert(*n)));
+        }
+        found
+    }
+}
+
+/// A shortest closed walk inside a strongly connected set, from a node back to it.
+fn walk(
+    edges: &StableDiGraph<Node, Why>,
+    start: NodeIndex,
+    inside: &BTreeSet<NodeIndex>,
+) -> Vec<NodeIndex> {
+    let mut before: BTreeMap<NodeIndex, NodeIndex> = BTreeMap::new();
+    let mut queue = VecDeque::from([start]);
+    while let Some(node) = queue.pop_front() {
+        for next in edges.neighbors(node).filter(|n| inside.contains(n)) {
+            if next == start {
+                let mut path = vec![start];
+                let mut at = node;
+                while at != start {
+                    path.push(at);
+                    at = before.get(&at).copied().unwrap_or(start);
+                }
+                path.push(start);
+                path.reverse();
+                return path;
+            }
+            if let Entry::Vacant(entry) = before.entry(next) {
+                entry.insert(node);
+                queue.push_back(next);
+            }
+        }
+    }
+    vec![start, start]
+}

@@ -1,0 +1,152 @@
+//! What the files of the spec directory say now: observed, read anew at every start.
+//!
+//! It knows which file offers which definition, not which of them is in force.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::model::event::{Definitions, SpecError, SpecFile};
+use crate::model::id::TaskId;
+use crate::model::spec::TaskSpec;
+
+/// The files of the spec directory as they were read last.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Files {
+    read: BTreeMap<Arc<str>, File>,
+    /// The files that offer a definition of a task, in the order of their paths.
+    offers: BTreeMap<TaskId, Vec<Arc<str>>>,
+    /// The files that the directory holds, those included that could not be read yet.
+    present: BTreeSet<Arc<str>>,
+    /// The whole list of them has been seen once.
+    is_listed: bool,
+}
+
+#[derive(Debug, Clone)]
+struct File {
+    specs: Vec<Arc<TaskSpec>>,
+    errors: Vec<SpecError>,
+    uid: Option<u32>,
+}
+
+/// One file's definition of a task.
+#[derive(Debug, Clone)]
+pub(in crate::scheduling) struct Offer {
+    pub(in crate::scheduling) spec: Arc<TaskSpec>,
+    pub(in crate::scheduling) file: Arc<str>,
+    pub(in crate::scheduling) uid: Option<u32>,
+}
+
+/// What a reading touched.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    /// The files that changed or went.
+    pub(super) files: BTreeSet<Arc<str>>,
+    /// The tasks that they offered before or offer now.
+    pub(super) tasks: BTreeSet<TaskId>,
+    /// The list of the directory's files is another than before.
+    pub(super) is_list_new: bool,
+    /// Their faults that were not there before.
+    pub(super) refused: Vec<SpecError>,
+}
+
+impl Files {
+    /// Takes a reading in. Work grows with what changed, but for comparing the list of names.
+    pub(super) fn take(&mut self, read: Definitions) -> Taken {
+        let mut taken = Taken::default();
+        let mut touched: BTreeSet<Arc<str>> = read.removed.into_iter().map(Arc::from).collect();
+        if let Some(present) = read.present {
+            let is_same = self.is_listed
+                && present.len() == self.present.len()
+                && present.iter().all(|path| self.present.contains(path.as_str()));
+            if !is_same {
+                let now: BTreeSet<Arc<str>> = present.into_iter().map(Arc::from).collect();
+                touched.extend(self.present.difference(&now).cloned());
+                self.present = now;
+                self.is_listed = true;
+                taken.is_list_new = true;
+            }
+        }
+        for path in &touched {
+            self.present.remove(path);
+            self.forget(path, &mut taken.tasks);
+        }
+        for file in read.changed {
+            touched.insert(self.put(file, &mut taken));
+        }
+        taken.files = touched;
+        taken
+    }
+
+    fn put(&mut self, file: SpecFile, taken: &mut Taken) -> Arc<str> {
+        let path: Arc<str> = file.path.into();
+        let known = self.read.get(&path).map(|file| file.errors.clone()).unwrap_or_default();
+        taken.refused.extend(file.errors.iter().filter(|error| !known.contains(error)).cloned());
+        self.forget(&path, &mut taken.tasks);
+        for spec in &file.specs {
+            taken.tasks.insert(spec.task_id.clone());
+            let paths = self.offers.entry(spec.task_id.clone()).or_default();
+            paths.push(Arc::clone(&path));
+            paths.sort();
+        }
+        self.present.insert(Arc::clone(&path));
+        let (specs, errors, uid) = (file.specs, file.errors, file.uid);
+        self.read.insert(Arc::clone(&path), File { specs, errors, uid });
+        path
+    }
+
+    fn forget(&mut self, path: &Arc<str>, tasks: &mut BTreeSet<TaskId>) {
+        for spec in self.read.remove(path).into_iter().flat_map(|file| file.specs) {
+            if let Some(paths) = self.offers.get_mut(&spec.task_id) {
+                paths.retain(|offered| offered != path);
+                if paths.is_empty() {
+                    self.offers.remove(&spec.task_id);
+                }
+            }
+            tasks.insert(spec.task_id.clone());
+        }
+    }
+
+    /// The good definitions of a task, in the order of their files.
+    pub(super) fn offers(&self, task: &TaskId) -> Vec<Offer> {
+        let paths = self.offers.get(task).into_iter().flatten();
+        paths
+            .filter_map(|path| {
+                let file = self.read.get(path)?;
+                let spec = file.specs.iter().find(|spec| spec.task_id == *task)?;
+                Some(Offer { spec: Arc::clone(spec), file: Arc::clone(path), uid: file.uid })
+            })
+            .collect()
+    }
+
+    /// One file's good definition of a task.
+    pub(super) fn offer(&self, task: &TaskId, file: &str) -> Option<&Arc<TaskSpec>> {
+        self.read.get(file)?.specs.iter().find(|spec| spec.task_id == *task)
+    }
+
+    /// Holds an equal definition in the place of a file's own, so that both are one in memory.
+    pub(super) fn share(&mut self, file: &str, spec: &Arc<TaskSpec>) {
+        let specs = self.read.get_mut(file).into_iter().flat_map(|file| &mut file.specs);
+        for own in specs.filter(|own| own.task_id == spec.task_id) {
+            *own = Arc::clone(spec);
+        }
+    }
+
+    /// Whether the directory holds a file.
+    pub(super) fn has(&self, file: &str) -> bool {
+        self.present.contains(file)
+    }
+
+    /// Whether a file says nothing that counts, so that what it defined last stays: it is broken,
+    /// or is there but was being written whenever it was looked at.
+    pub(super) fn is_mute(&self, file: &str) -> bool {
+        match self.read.get(file) {
+            Some(file) => !file.errors.is_empty(),
+            None => self.present.contains(file),
+        }
+    }
+
+    /// Why files are refused.
+    pub(super) fn errors(&self) -> impl Iterator<Item = &SpecError> {
+        self.read.values().flat_map(|file| &file.errors)
+    }
+}

@@ -1,0 +1,202 @@
+//! What a reading of the spec directory changes in the set in force, cut down to what is sound.
+//!
+//! Only tasks that the changed files offered, offer or hold are looked at, so that one file among
+//! ten thousand costs what one file costs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::files::{Offer, Taken};
+use super::{Registry, hash};
+use crate::model::event::{Definitions, SpecError};
+use crate::model::id::TaskId;
+use crate::model::spec::TaskSpec;
+
+/// What a reading of the directory changes.
+#[derive(Debug, Default)]
+pub(in crate::scheduling) struct Plan {
+    /// New contents in force.
+    pub(in crate::scheduling) loaded: Vec<Offer>,
+    /// Definitions that only moved to another file.
+    pub(in crate::scheduling) moved: Vec<(TaskId, String)>,
+    /// Definitions that go.
+    pub(in crate::scheduling) removed: Vec<TaskId>,
+    /// Rollbacks that end, because the file says something new or is gone. If what it says is what
+    /// the pin held off, or is in force, the task is not among `loaded`.
+    pub(in crate::scheduling) unpinned: Vec<(TaskId, &'static str)>,
+    /// Rolled back tasks whose file changed in no way that counts.
+    pub(in crate::scheduling) ignored: Vec<TaskId>,
+    /// Faults that were not there before.
+    pub(in crate::scheduling) refused: Vec<SpecError>,
+}
+
+/// What the files ask for of one task.
+enum Wish {
+    /// This definition.
+    Define(Offer),
+    /// What is in force already, from the file that the row names or another.
+    Keep(Option<String>),
+    /// None.
+    Remove,
+}
+
+impl Registry {
+    /// Takes note of what the files say and computes what that changes; the graph already has the
+    /// edges of what the plan puts in force.
+    pub(in crate::scheduling) fn read(&mut self, read: Definitions) -> Plan {
+        self.unreadable.clone_from(&read.unreadable);
+        if self.unreadable.is_some() {
+            return Plan::default();
+        }
+        let more = read.more;
+        let taken = self.files.take(read);
+        let held = self.held_by(&taken);
+        // What was refused for the sake of the set may be sound now.
+        let refused = self.set_errors.keys().cloned();
+        let tasks: BTreeSet<TaskId> = held.into_iter().chain(refused).chain(taken.tasks).collect();
+        let mut plan = Plan { refused: taken.refused, ..Plan::default() };
+        self.set_errors.clear();
+        let mut changed: BTreeMap<TaskId, Option<Offer>> = BTreeMap::new();
+        for task in tasks {
+            match self.wish(&task, &mut plan) {
+                Wish::Define(offer) => {
+                    changed.insert(task, Some(offer));
+                }
+                Wish::Keep(Some(file)) => plan.moved.push((task, file)),
+                Wish::Keep(None) => {}
+                Wish::Remove => {
+                    changed.insert(task, None);
+                }
+            }
+        }
+        self.settle(&mut changed, &mut plan);
+        for (task, offer) in changed {
+            match offer {
+                Some(offer) => plan.loaded.push(offer),
+                None => plan.removed.push(task),
+            }
+        }
+        if !more {
+            // Between the parts of one reading two files may seem to have one id.
+            let now: BTreeSet<SpecError> = self.set_errors.values().flatten().cloned().collect();
+            plan.refused.extend(now.difference(&self.told).cloned());
+            self.told = now;
+        }
+        plan
+    }
+
+    /// The tasks in force whose files a reading touched, or whose files are not there.
+    fn held_by(&self, taken: &Taken) -> Vec<TaskId> {
+        let touched = taken.files.iter().flat_map(|file| self.held(file)).cloned();
+        let gone = self.held.iter().filter(|(file, _)| taken.is_list_new && !self.files.has(file));
+        touched.chain(gone.flat_map(|(_, tasks)| tasks).cloned()).collect()
+    }
+
+    /// Of the files that offer a task, the one that holds it counts; else the first by name.
+    fn wish(&mut self, task: &TaskId, plan: &mut Plan) -> Wish {
+        let row = self.rows.get(task).filter(|row| row.revision.is_some()).cloned();
+        let mut offers = self.files.offers(task);
+        // A file that is broken, or is there but was being written when it was read, keeps what it
+        // defined last.
+        let mute = row.as_ref().filter(|row| self.files.is_mute(&row.file));
+        let keeper = mute.map(|row| row.file.clone());
+        let at = row.as_ref().and_then(|row| offers.iter().position(|o| *o.file == *row.file));
+        let best = if keeper.is_some() || offers.is_empty() {
+            None
+        } else {
+            Some(offers.remove(at.unwrap_or(0)))
+        };
+        let winner = keeper.clone().or_else(|| best.as_ref().map(|o| o.file.to_string()));
+        if let Some(winner) = winner {
+            for loser in &offers {
+                let message = format!(
+                    "task {task} is already defined in {winner}, which stays in force; give this \
+                     one another id or remove one of the two"
+                );
+                self.refuse(task, &loser.file, "taskId", message);
+            }
+        }
+        let Some(row) = row else {
+            return best.map_or(Wish::Keep(None), Wish::Define);
+        };
+        let Some(best) = best else {
+            if keeper.is_some() {
+                return Wish::Keep(None);
+            }
+            if row.pinned.is_some() {
+                plan.unpinned.push((task.clone(), "its file is gone"));
+            }
+            return Wish::Remove;
+        };
+        let moved = (*best.file != *row.file).then(|| best.file.to_string());
+        if let Some(pin) = &row.pinned {
+            if pin.ignored == hash(&best.spec) {
+                plan.ignored.push(task.clone());
+                return Wish::Keep(moved);
+            }
+            plan.unpinned.push((task.clone(), "its file changed"));
+        }
+        match self.in_force.get(task) {
+            Some(spec) if *spec == best.spec => {
+                let spec = Arc::clone(spec);
+                self.files.share(&best.file, &spec);
+                Wish::Keep(moved)
+            }
+            Some(_) | None => Wish::Define(best),
+        }
+    }
+
+    /// Brings the graph in line and puts back, or leaves out, what would close a cycle or make a
+    /// RUN task ambiguous.
+    ///
+    /// The set in force is sound, so whatever is wrong comes from a definition that changed: only
+    /// such ones are put back, one fault after the other, and a good one is never touched.
+    fn settle(&mut self, changed: &mut BTreeMap<TaskId, Option<Offer>>, plan: &mut Plan) {
+        if changed.is_empty() {
+            return;
+        }
+        for (task, offer) in &*changed {
+            self.graph.set(task, offer.as_ref().map(|offer| &*offer.spec));
+        }
+        while let Some(fault) = self.graph.settle() {
+            let is_new = |task: &TaskId| matches!(changed.get(task), Some(Some(_)));
+            let culprits = fault.suspects.into_iter().filter(is_new);
+            let culprits: BTreeSet<TaskId> =
+                culprits.take(if fault.all { usize::MAX } else { 1 }).collect();
+            if culprits.is_empty() {
+                return;
+            }
+            for task in culprits {
+                let Some(Some(offer)) = changed.remove(&task) else { continue };
+                self.refuse(&task, &offer.file, "dependsOn", fault.text.clone());
+                let old = self.in_force.get(&task).cloned();
+                self.graph.set(&task, old.as_deref());
+                plan.unpinned.retain(|(unpinned, _)| *unpinned != task);
+            }
+        }
+    }
+
+    /// What is wrong with the set if a task's definition were this one; nothing is changed.
+    pub(in crate::scheduling) fn fault_with(&mut self, spec: &TaskSpec) -> Option<String> {
+        let task = &spec.task_id;
+        self.graph.set(task, Some(spec));
+        let fault = self.graph.settle();
+        let old = self.in_force.get(task).cloned();
+        self.graph.set(task, old.as_deref());
+        // The set in force is sound.
+        let _none = self.graph.settle();
+        fault.map(|fault| fault.text)
+    }
+
+    /// Gives the graph the edges of a definition that is about to be in force and was found sound.
+    pub(in crate::scheduling) fn place(&mut self, spec: &TaskSpec) {
+        self.graph.set(&spec.task_id, Some(spec));
+        let _none = self.graph.settle();
+    }
+
+    fn refuse(&mut self, task: &TaskId, file: &str, path: &str, message: String) {
+        let (file, path) = (file.to_owned(), path.to_owned());
+        let error = SpecError { file, line: 0, column: 0, path, message };
+        self.set_errors.entry(task.clone()).or_default().push(error);
+    }
+}

@@ -1,0 +1,61 @@
+//! A set of files checked without a daemon.
+
+use super::super::check_set;
+use super::build::{after, edge, file, on_event, task};
+use crate::model::cycle::{CycleRule, CycleUnit};
+use crate::model::event::{SpecError, SpecFile};
+use crate::model::spec::{DepType, Dependency, Strength, TaskSpec};
+
+fn files(specs: Vec<TaskSpec>) -> Vec<SpecFile> {
+    specs.into_iter().map(|s| file(&format!("{}.yaml", s.task_id), vec![s])).collect()
+}
+
+fn texts(found: &[SpecError]) -> Vec<String> {
+    found.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_sound_set_has_no_faults() {
+    let found = check_set(files(vec![task("a"), after("b", &["a"]), after("c", &["a", "b"])]));
+    assert_eq!((texts(&found.errors), texts(&found.warnings)), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn a_cycle_is_named_by_its_path_in_each_file_that_closes_it() {
+    let found = check_set(files(vec![after("a", &["c"]), after("b", &["a"]), after("c", &["b"])]));
+    let text = "dependsOn: closes the cycle a.v1 -> b.v1 -> c.v1 -> a.v1; the graph must have none";
+    let wanted = ["a", "b", "c"].map(|name| format!("{name}.v1.yaml: {text}"));
+    assert_eq!(texts(&found.errors), wanted);
+}
+
+#[test]
+fn two_files_with_one_id_and_a_run_with_two_roots_are_refused() {
+    let roots = [on_event("f", "one"), on_event("g", "two"), after("m", &["f", "g"])];
+    let mut set = files(roots.into());
+    set.push(file("twin.yaml", vec![task("f")]));
+    let found = check_set(set);
+    let named: Vec<&str> = found.errors.iter().map(|e| e.file.as_str()).collect();
+    assert_eq!(named, ["m.v1.yaml", "twin.yaml"]);
+}
+
+#[test]
+fn what_is_accepted_but_surprises_is_warned_of() {
+    let hourly = CycleRule { unit: CycleUnit::Hour, offset: 0 };
+    let root = TaskSpec { cycle: Some(hourly), ..on_event("root", "go") };
+    let daily = TaskSpec { cycle: Some(CycleRule::DAY), ..after("daily", &["root"]) };
+    let data = Dependency { dep_type: DepType::DataReady, ..edge("root", Strength::Strong) };
+    let bare = TaskSpec { depends_on: vec![data], ..task("bare") };
+    let found = check_set(files(vec![root, daily, bare, after("lost", &["nobody"])]));
+    assert_eq!(
+        texts(&found.warnings),
+        [
+            "bare.v1.yaml: dependsOn: bare.v1 waits for the data of root.v1, which declares no \
+             outputs: that is the same as depType: SUCCESS",
+            "daily.v1.yaml: cycle: daily.v1 has the unit DAY but hangs on a task of unit HOUR: it \
+             runs once for each of that one's instances",
+            "lost.v1.yaml: dependsOn: lost.v1 waits for nobody.v1, which none of these files \
+             defines",
+        ]
+    );
+    assert_eq!(found.errors, []);
+}

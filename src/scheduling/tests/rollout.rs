@@ -1,0 +1,184 @@
+//! docs/waves.md, rule 16: a version takes its share of the cycles of the next lower one.
+
+use std::collections::BTreeSet;
+
+use super::bench::Bench;
+use super::build::{edge, every, id, on_event, task};
+use crate::model::cycle::CycleRule;
+use crate::model::id::TaskId;
+use crate::model::instance::InstanceState::{Pending, Succeeded};
+use crate::model::record::FireOutcome;
+use crate::model::record::{Record, Target};
+use crate::model::request::SubmitBody;
+use crate::model::spec::{Dependency, Misfire, Overlap, Strength, TaskSpec};
+
+fn version(number: u32) -> TaskId {
+    TaskId::parse(&format!("a.v{number}")).expect("a task id")
+}
+
+/// A version of task A.
+fn a(number: u32, rollout: Option<u32>, like: TaskSpec) -> TaskSpec {
+    TaskSpec { task_id: version(number), version: number, rollout, ..like }
+}
+
+/// Fires every minute, each minute a cycle.
+fn minutely() -> TaskSpec {
+    let unit = CycleRule { unit: crate::model::cycle::CycleUnit::Minute, offset: 0 };
+    let triggers = vec![every(60, Misfire::RunAll, Overlap::Allow)];
+    TaskSpec { triggers, cycle: Some(unit), max_concurrent: None, ..task("a") }
+}
+
+/// A task that waits for one version of A.
+fn below(name: &str, number: u32) -> TaskSpec {
+    let depends_on = vec![Dependency { task_id: version(number), ..edge("a", Strength::Strong) }];
+    TaskSpec { depends_on, ..task(name) }
+}
+
+/// Cycles of a version's instances.
+fn cycles(bench: &Bench, number: u32) -> BTreeSet<String> {
+    let of = version(number);
+    bench.instances().filter(|i| i.task_id == of).map(|i| i.cycle.label().to_owned()).collect()
+}
+
+const MINUTES: i64 = 400;
+
+#[test]
+fn rule_16_the_cycles_are_shared_by_a_stable_choice_and_each_fire_has_one_row() {
+    let specs = || vec![a(1, None, minutely()), a(2, Some(25), minutely())];
+    let mut bench = Bench::new(specs());
+    bench.pass(MINUTES * 60_000);
+    let (low, high) = (cycles(&bench, 1), cycles(&bench, 2));
+    assert_eq!(low.len() + high.len(), 400);
+    assert!(low.is_disjoint(&high));
+    // 100 expected; five standard deviations (8.7 each) either way.
+    assert!((56..=144).contains(&high.len()), "{} of 400", high.len());
+    let of = |outcome| bench.fires("a").iter().filter(|(o, _)| *o == outcome).count();
+    assert_eq!(of(FireOutcome::Instance), low.len());
+    assert_eq!(of(FireOutcome::RolledOutElsewhere), high.len());
+    let counted = bench.log.iter().filter(|r| matches!(r.what, Record::Fire(_))).count();
+    assert_eq!(counted, 400, "the higher version's own trigger rests");
+    // Another daemon, the same choice.
+    let mut again = Bench::new(specs());
+    again.pass(100 * 60_000);
+    again.restart(60_000, specs());
+    again.pass((MINUTES - 101) * 60_000);
+    assert_eq!((cycles(&again, 1), cycles(&again, 2)), (low, high));
+}
+
+#[test]
+fn rule_16_a_whole_share_takes_all_and_a_third_version_takes_from_the_second() {
+    let mut bench = Bench::new(vec![
+        a(1, None, minutely()),
+        a(2, Some(100), minutely()),
+        a(4, Some(50), minutely()),
+    ]);
+    bench.pass(MINUTES * 60_000);
+    assert_eq!(cycles(&bench, 1).len(), 0);
+    let (second, third) = (cycles(&bench, 2).len(), cycles(&bench, 4).len());
+    assert_eq!(second + third, 400);
+    // 200 expected; five standard deviations (10 each) either way.
+    assert!((150..=250).contains(&third), "{third} of 400");
+}
+
+#[test]
+fn rule_16_without_a_rollout_versions_are_independent() {
+    let mut bench = Bench::new(vec![a(1, None, minutely()), a(2, None, minutely())]);
+    bench.pass(60_000);
+    assert_eq!((cycles(&bench, 1).len(), cycles(&bench, 2).len()), (1, 1));
+}
+
+#[test]
+fn rule_16_a_disabled_version_takes_nothing_and_lets_nothing_be_taken() {
+    let off = TaskSpec { enabled: false, ..minutely() };
+    let mut bench = Bench::new(vec![a(1, None, minutely()), a(2, Some(100), off.clone())]);
+    bench.pass(60_000);
+    assert_eq!((cycles(&bench, 1).len(), cycles(&bench, 2).len()), (1, 0));
+    let mut bench = Bench::new(vec![a(1, None, off), a(2, Some(10), minutely())]);
+    bench.pass(60_000);
+    assert_eq!((cycles(&bench, 1).len(), cycles(&bench, 2).len()), (0, 1));
+}
+
+#[test]
+fn rule_16_an_edge_on_either_version_is_an_edge_on_the_one_that_took_the_cycle() {
+    for taken in [1, 100] {
+        let mut bench = Bench::new(vec![
+            a(1, None, on_event("a", "go")),
+            a(2, Some(taken), on_event("a", "go")),
+            below("low", 1),
+            below("high", 2),
+        ]);
+        bench.emit("go");
+        let made: Vec<TaskId> = bench
+            .instances()
+            .filter(|i| i.task_id.base() == "a")
+            .map(|i| i.task_id.clone())
+            .collect();
+        assert_eq!(made.len(), 1);
+        if taken == 100 {
+            assert_eq!(made, [version(2)]);
+        }
+        assert_eq!((bench.states("low"), bench.states("high")), (vec![Pending], vec![Pending]));
+        bench.drain();
+        assert_eq!((bench.states("low"), bench.states("high")), (vec![Succeeded], vec![Succeeded]));
+    }
+}
+
+#[test]
+fn rule_16_a_derived_version_takes_its_share_of_the_waves() {
+    let from_root = TaskSpec { depends_on: vec![edge("root", Strength::Strong)], ..task("a") };
+    let mut bench = Bench::new(vec![
+        on_event("root", "go"),
+        a(1, None, from_root.clone()),
+        a(2, Some(100), from_root),
+        below("low", 1),
+    ]);
+    bench.emit("go");
+    bench.drain();
+    assert_eq!((cycles(&bench, 1).len(), cycles(&bench, 2).len()), (0, 1));
+    assert_eq!(bench.states("low"), [Succeeded]);
+}
+
+#[test]
+fn rule_16_a_submission_is_never_rerouted() {
+    let mut bench =
+        Bench::new(vec![a(1, None, minutely()), a(2, Some(100), minutely()), below("low", 2)]);
+    let run = bench.submit("a", SubmitBody::default());
+    assert_eq!(bench.instance(&run).task_id, id("a"));
+    assert_eq!(bench.states("low"), [Pending], "whoever depends on either waits for it");
+    bench.drain();
+    assert_eq!(bench.states("low"), [Succeeded]);
+}
+
+#[test]
+fn rule_16_a_paused_version_pauses_its_cycles_only() {
+    let mut bench = Bench::new(vec![a(1, None, minutely()), a(2, Some(100), minutely())]);
+    bench.pause(Target::Task(version(2))).unwrap();
+    bench.pass(60_000);
+    assert_eq!(bench.fires("a"), [(FireOutcome::Paused, 1)]);
+    assert_eq!((cycles(&bench, 1).len(), cycles(&bench, 2).len()), (0, 0));
+}
+
+#[test]
+fn rule_16_when_the_lower_version_goes_the_higher_ones_own_triggers_count_from_then_on() {
+    let mut bench = Bench::new(vec![a(1, None, minutely()), a(2, Some(1), minutely())]);
+    bench.pass(90_000);
+    bench.specs(vec![a(2, Some(1), minutely())]);
+    bench.pass(60_000);
+    // The first minute was one version's, the second is the higher one's own.
+    assert_eq!(cycles(&bench, 1).len() + cycles(&bench, 2).len(), 2);
+    assert!(!cycles(&bench, 2).is_empty());
+    // And back: its own trigger rests again.
+    bench.specs(vec![a(1, None, minutely()), a(2, Some(1), minutely())]);
+    bench.pass(60_000);
+    let fires = bench.log.iter().filter(|r| matches!(r.what, Record::Fire(_))).count();
+    assert_eq!(fires, 3);
+}
+
+#[test]
+fn rule_16_a_version_that_depends_on_what_hangs_on_the_other_closes_a_cycle() {
+    let on_low = TaskSpec { depends_on: vec![edge("low", Strength::Strong)], ..task("a") };
+    let mut bench = Bench::new(vec![a(1, None, minutely()), below("low", 1)]);
+    bench.specs(vec![a(1, None, minutely()), below("low", 1), a(2, Some(50), on_low)]);
+    let refused = bench.log.iter().filter(|r| matches!(r.what, Record::DefinitionRefused(_)));
+    assert_eq!(refused.count(), 1);
+}
