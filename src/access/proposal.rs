@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn names_that_the_directory_reads_are_good_and_no_others() {
-        for name in ["a.yaml", "a.b.v1.yml", "Ä b.yaml"] {
+        for name in ["a.yaml", "a.b.v1.yml", "nightly_2.yaml"] {
             assert_eq!(name_fault(name), None, "{name}");
         }
         let long = format!("{}.yaml", "x".repeat(251));
