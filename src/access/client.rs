@@ -205,6 +205,29 @@ impl Client {
         self.runtime.block_on(self.whole(request, target))
     }
 
+    /// Brings a file as it is; `kind` is its media type.
+    ///
+    /// # Errors
+    /// As [`Client::post`].
+    pub fn post_file(
+        &self,
+        target: &Target,
+        kind: &str,
+        bytes: Vec<u8>,
+    ) -> Result<Response, ClientError> {
+        let request = self.request("POST", target, &[("content-type", kind)], bytes.into())?;
+        self.runtime.block_on(self.whole(request, target))
+    }
+
+    /// Takes something away.
+    ///
+    /// # Errors
+    /// As [`Client::post`].
+    pub fn delete(&self, target: &Target) -> Result<Response, ClientError> {
+        let request = self.request("DELETE", target, &[], Bytes::new())?;
+        self.runtime.block_on(self.whole(request, target))
+    }
+
     /// Reads something that comes bit by bit, for as long as the daemon gives it.
     ///
     /// # Errors

@@ -64,31 +64,75 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     }
 }
 
+/// The body as a spec file, byte by byte.
+pub(super) struct SpecBody(pub(super) Vec<u8>);
+
+impl<S: Send + Sync> FromRequest<S> for SpecBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
+        let kind = request.headers().get(header::CONTENT_TYPE).map(|v| v.to_str().unwrap_or("?"));
+        if let Some(kind) = kind.filter(|kind| !may_hold_a_spec(kind)) {
+            return Err(Problem::with_status(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                format!(
+                    "the body's type is {kind:?}; expected a spec as application/yaml, \
+                     application/json or text/plain"
+                ),
+            ));
+        }
+        collect(request).await.map(|bytes| Self(bytes.to_vec()))
+    }
+}
+
+/// Types by which a spec is sent; the last two are what curl and others say if they are told none.
+fn may_hold_a_spec(kind: &str) -> bool {
+    let kind = kind.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    kind.starts_with("text/")
+        || matches!(
+            kind.as_str(),
+            "application/json"
+                | "application/yaml"
+                | "application/x-yaml"
+                | "application/x-www-form-urlencoded"
+                | "application/octet-stream"
+        )
+}
+
+/// Bytes that the body of a request to this path may have.
+fn bytes_max(path: &str) -> usize {
+    match path.strip_prefix("/v1").unwrap_or(path) {
+        "/tasks" => limits::SPEC_FILE_BYTES_MAX,
+        "/plan" => limits::PLAN_BYTES_MAX,
+        _ => limits::BODY_BYTES_MAX,
+    }
+}
+
 /// Whether the head already says that the body is too long.
 pub(super) fn refuse_long_body(request: &Request) -> Result<(), Problem> {
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<u64>().ok());
+    let max = bytes_max(request.uri().path());
     match length {
-        Some(bytes) if usize::try_from(bytes).map_or(true, |b| b > limits::BODY_BYTES_MAX) => {
-            Err(too_long())
-        }
+        Some(bytes) if usize::try_from(bytes).map_or(true, |b| b > max) => Err(too_long(max)),
         Some(_) | None => Ok(()),
     }
 }
 
-fn too_long() -> Problem {
+fn too_long(max: usize) -> Problem {
     Problem::with_status(
         StatusCode::PAYLOAD_TOO_LARGE,
-        format!("the request's body is longer than {} bytes", limits::BODY_BYTES_MAX),
+        format!("the request's body is longer than {max} bytes"),
     )
 }
 
 async fn collect(request: Request) -> Result<Bytes, Problem> {
     use http_body_util::{BodyExt, LengthLimitError, Limited};
-    let body = Limited::new(request.into_body(), limits::BODY_BYTES_MAX);
+    let max = bytes_max(request.uri().path());
+    let body = Limited::new(request.into_body(), max);
     match tokio::time::timeout(BODY_WITHIN, body.collect()).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_long()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_long(max)),
         Ok(Err(error)) => Err(Problem::with_status(
             StatusCode::BAD_REQUEST,
             format!("the request's body broke off: {error}"),

@@ -23,6 +23,9 @@ use super::state::{App, Shared};
 /// The daemon's user in tests.
 pub(super) const OWN: Caller = Caller { uid: 1000, gid: 1000, pid: 1, key: None };
 
+/// The spec directory in tests; nothing is there.
+pub(super) const SPECS: &str = "/srv/sched.d";
+
 type Answering = dyn Fn(&Request) -> Answer + Send + Sync;
 
 /// Answers by a function and remembers what it was asked, but for `Live`.
@@ -197,6 +200,8 @@ impl House {
             history,
             feed: self.feed.clone(),
             log_dir: self.log_dir.path().to_owned(),
+            spec_dir: SPECS.into(),
+            spec_context: Arc::default(),
             now: Arc::new(|| Timestamp::parse("2026-11-30T12:00:00Z").unwrap()),
             stop: self.stop.clone(),
             own_uid: OWN.uid,

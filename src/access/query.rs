@@ -6,24 +6,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::limits;
 use crate::model::history::{History, HistoryError, InstanceFilter};
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::{Instance, InstanceState};
 use crate::model::request::{Caller, RejectionCode, Reply, Request};
-use crate::model::spec::{JsonMap, TaskSpec};
 use crate::model::view::{InstanceView, Live};
 
 use super::extract::task_id;
 use super::problem::Problem;
+use super::secrets::{self, Names};
 use super::state::App;
 
 /// Ids that an ambiguous prefix names in its refusal.
 const NAMED_MAX: usize = 5;
-/// What stands in a secret's place.
-const MASK: &str = "***";
 
 /// What the core knows of instances, by id.
 pub(super) type LiveById = BTreeMap<InstanceId, Live>;
@@ -146,9 +142,9 @@ pub(super) async fn dress(
                 ends.insert(id, (row.state, !row.is_open()));
             }
         }
-        let mut secrets: BTreeMap<TaskId, Option<BTreeSet<String>>> = BTreeMap::new();
+        let mut secrets: BTreeMap<TaskId, Option<Names>> = BTreeMap::new();
         for task in tasks {
-            let names = secrets_on_record(history, &task)?;
+            let names = secrets::names_on_record(history, &task)?;
             secrets.insert(task, names);
         }
         Ok((ends, secrets))
@@ -168,7 +164,7 @@ pub(super) async fn dress(
             let now = live.get(id).map(|l| (l.state, l.is_final));
             now.or_else(|| ends.get(id).copied())
         });
-        mask(&mut view.runtime_params, &names);
+        secrets::mask(&mut view.runtime_params, &names);
         views.push(view);
     }
     Ok(views)
@@ -183,53 +179,13 @@ fn agreeing(row: &Instance, live: &LiveById) -> Option<Live> {
     Some(live)
 }
 
-/// Names that any stored revision of the task declares secret: what once was secret stays masked.
-/// `None`: no revision is stored.
-fn secrets_on_record(
-    history: &dyn History,
-    task: &TaskId,
-) -> Result<Option<BTreeSet<String>>, HistoryError> {
-    let revisions = history.revisions(task)?;
-    if revisions.is_empty() {
-        return Ok(None);
-    }
-    Ok(Some(revisions.iter().flat_map(|r| secret_names(&r.spec)).collect()))
-}
-
-async fn secrets_in_force(app: &App, caller: Caller, task: &TaskId) -> BTreeSet<String> {
+async fn secrets_in_force(app: &App, caller: Caller, task: &TaskId) -> Names {
     match app.ask(Request::Task(task.clone()), caller).await {
-        Ok(Reply::Task(view)) => view.spec.iter().flat_map(|spec| secret_names(spec)).collect(),
-        Ok(_) | Err(_) => BTreeSet::new(),
-    }
-}
-
-fn secret_names(spec: &TaskSpec) -> impl Iterator<Item = String> + '_ {
-    spec.runtime_params.iter().filter(|(_, p)| p.secret).map(|(name, _)| name.clone())
-}
-
-fn mask(params: &mut JsonMap, names: &BTreeSet<String>) {
-    for (name, value) in params.iter_mut() {
-        if names.contains(name) && !value.is_null() {
-            *value = Value::from(MASK);
+        Ok(Reply::Task(view)) => {
+            view.spec.iter().flat_map(|spec| secrets::names_in(spec)).collect()
         }
+        Ok(_) | Err(_) => Names::new(),
     }
-}
-
-/// The definition with the values of secret parameters masked.
-pub(super) fn masked_spec(spec: &Arc<TaskSpec>) -> Arc<TaskSpec> {
-    let names: BTreeSet<String> = secret_names(spec).collect();
-    if names.is_empty() {
-        return Arc::clone(spec);
-    }
-    let mut masked = TaskSpec::clone(spec);
-    for schema in masked.runtime_params.values_mut().filter(|p| p.secret) {
-        schema.default = schema.default.as_ref().map(|_| Value::from(MASK));
-        schema.allowed.iter_mut().for_each(|value| *value = Value::from(MASK));
-    }
-    for trigger in &mut masked.triggers {
-        mask(&mut trigger.params, &names);
-    }
-    Arc::new(masked)
 }
 
 /// Rows of one page, and the cursor of the next if there are more.

@@ -1,8 +1,10 @@
 //! The table of routes (contract §6). Each is there under `/v1` too.
 
 mod daemon;
+mod definitions;
 mod events;
 mod instances;
+mod revisions;
 mod tasks;
 
 use axum::Router;
@@ -16,13 +18,17 @@ use super::problem::Problem;
 use super::state::App;
 
 /// Paths, for the hint that an unknown one gets.
-const PATHS: [&str; 32] = [
+const PATHS: [&str; 36] = [
     "/tasks",
     "/tasks/{id}",
     "/tasks/{id}/instances",
     "/tasks/{id}/pause",
     "/tasks/{id}/resume",
     "/tasks/{id}/priority",
+    "/tasks/{id}/history",
+    "/tasks/{id}/rollback",
+    "/tasks/{id}/unpin",
+    "/plan",
     "/instances",
     "/instances/{id}",
     "/instances/{id}/cancel",
@@ -66,12 +72,16 @@ pub(super) fn router(app: App) -> Router {
 
 fn table() -> Router<App> {
     Router::new()
-        .route("/tasks", get(tasks::list))
-        .route("/tasks/{id}", get(tasks::show))
+        .route("/tasks", get(tasks::list).post(definitions::define))
+        .route("/tasks/{id}", get(tasks::show).delete(definitions::remove))
         .route("/tasks/{id}/instances", post(tasks::submit))
         .route("/tasks/{id}/pause", post(tasks::pause))
         .route("/tasks/{id}/resume", post(tasks::resume))
         .route("/tasks/{id}/priority", post(tasks::priority))
+        .route("/tasks/{id}/history", get(revisions::history))
+        .route("/tasks/{id}/rollback", post(revisions::rollback))
+        .route("/tasks/{id}/unpin", post(revisions::unpin))
+        .route("/plan", post(definitions::plan))
         .route("/instances", get(instances::list))
         .route("/instances/{id}", get(instances::show))
         .route("/instances/{id}/cancel", post(instances::cancel))

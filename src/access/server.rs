@@ -30,6 +30,7 @@ use super::problem::Problem;
 use super::routes;
 pub use super::socket::DoorError;
 use super::socket::{self, SocketFile};
+use super::spec_yaml::SpecContext;
 pub use super::state::Now;
 use super::state::Shared;
 
@@ -59,6 +60,10 @@ pub struct DoorArgs {
     pub feed: broadcast::Sender<Arc<LogRecord>>,
     /// Where task logs live.
     pub log_dir: PathBuf,
+    /// Where definitions live.
+    pub spec_dir: PathBuf,
+    /// What they may refer to.
+    pub spec_context: SpecContext,
     /// The daemon's clock, for `since=1h`.
     pub now: Now,
     /// Holds the connections' tasks.
@@ -111,6 +116,8 @@ impl Door {
                 history: args.history,
                 feed: args.feed,
                 log_dir: args.log_dir,
+                spec_dir: args.spec_dir,
+                spec_context: Arc::new(args.spec_context),
                 now: args.now,
                 stop: args.stop,
                 own_uid,

@@ -12,6 +12,7 @@ use crate::model::request::{Ask, Caller, Reply, Request};
 use crate::model::time::Timestamp;
 
 use super::problem::Problem;
+use super::spec_yaml::SpecContext;
 
 /// Gives the present time; the daemon's clock, since the door has none.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -22,6 +23,10 @@ pub(super) struct Shared {
     pub(super) history: Arc<dyn History>,
     pub(super) feed: broadcast::Sender<Arc<LogRecord>>,
     pub(super) log_dir: PathBuf,
+    /// Where definitions live.
+    pub(super) spec_dir: PathBuf,
+    /// What they may refer to.
+    pub(super) spec_context: Arc<SpecContext>,
     pub(super) now: Now,
     pub(super) stop: CancellationToken,
     /// The daemon's own user.

@@ -12,6 +12,7 @@ use sched::daemon;
 use sched::daemon::print::Audience;
 use sched::execution::executor::{self, ExecutorArgs};
 use sched::model::id::ExecutorId;
+use sched::scheduling::check_set;
 
 /// A task scheduler for one machine.
 ///
@@ -110,11 +111,12 @@ fn check(config: &Config) -> ExitCode {
         tracing::error!("{problem}");
         return exit::CONFIG.into();
     }
-    let errors: Vec<_> = found.changed.iter().flat_map(|file| &file.errors).collect();
+    let tasks: usize = found.changed.iter().map(|file| file.specs.len()).sum();
+    let mut errors: Vec<_> = found.changed.iter().flat_map(|file| file.errors.clone()).collect();
+    errors.extend(check_set(found.changed).errors);
     for error in &errors {
         tracing::error!("{error}");
     }
-    let tasks: usize = found.changed.iter().map(|file| file.specs.len()).sum();
     tracing::info!("{tasks} tasks in {}, {} errors", config.spec_dir.display(), errors.len());
     if errors.is_empty() { ExitCode::SUCCESS } else { exit::CONFIG.into() }
 }

@@ -198,18 +198,14 @@ fn wire(
             history: opened.history,
             feed: feed.clone(),
             log_dir: config.log_dir.clone(),
+            spec_dir: config.spec_dir.clone(),
+            spec_context: config.spec_context(),
             now: Arc::new(move || door_clock.now()),
             tracker: tracker.clone(),
             stop: stop.clone(),
         },
     ));
-    ::tracing::info!(
-        specs = %config.spec_dir.display(),
-        state = %config.state_dir.display(),
-        socket = %config.socket.path.display(),
-        "schedd {} started",
-        env!("CARGO_PKG_VERSION")
-    );
+    say_started(&config);
     Ok(EventLoop {
         engine,
         alarm: clock.alarm().map_err(system("a timer"))?,
@@ -223,6 +219,16 @@ fn wire(
         watchdog: systemd::watchdog_period(),
         audience,
     })
+}
+
+fn say_started(config: &Config) {
+    ::tracing::info!(
+        specs = %config.spec_dir.display(),
+        state = %config.state_dir.display(),
+        socket = %config.socket.path.display(),
+        "schedd {} started",
+        env!("CARGO_PKG_VERSION")
+    );
 }
 
 /// Serves the door. A daemon whose door failed goes on with its tasks, and says so.

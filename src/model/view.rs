@@ -188,6 +188,9 @@ pub struct TaskView {
     /// Upstreams that no file defines.
     pub unresolved: Vec<TaskId>,
     pub paused: Option<Pause>,
+    /// A rollback keeps `revision` in force, whatever the file says; `status` may hide it.
+    #[serde(default)]
+    pub pinned: bool,
     pub owner: String,
     pub task_type: String,
     pub priority: Priority,

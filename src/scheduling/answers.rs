@@ -53,6 +53,7 @@ fn view(state: &State, spec: &TaskSpec) -> Option<TaskView> {
         status,
         unresolved: state.registry.unresolved(spec),
         paused: row.paused.clone(),
+        pinned: row.pinned.is_some(),
         owner: spec.owner.clone(),
         task_type: spec.task_type.clone(),
         priority: row.priority.unwrap_or(spec.priority),

@@ -18,6 +18,8 @@ mod crash;
 #[cfg(test)]
 mod crash_storm;
 #[cfg(test)]
+mod definitions;
+#[cfg(test)]
 mod dependencies;
 #[cfg(test)]
 mod door;

@@ -72,6 +72,25 @@ fn a_post_sends_json_and_the_key() {
 }
 
 #[test]
+fn a_file_goes_as_it_is_and_a_delete_has_no_body() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.sock");
+    let answers = vec![answer("200 OK", "{}"), answer("200 OK", "{}")];
+    let requests = serve(&path, answers);
+    let client = Client::at(&path).unwrap();
+    let target = Target::new("/tasks").query("file", "a b.yaml");
+    client.post_file(&target, "application/yaml", b"x: 1\n".to_vec()).unwrap();
+    let asked = requests.recv().unwrap();
+    assert!(asked.starts_with("POST /v1/tasks?file=a%20b.yaml HTTP/1.1\r\n"), "{asked}");
+    assert!(asked.contains("content-type: application/yaml\r\n"), "{asked}");
+    assert!(asked.ends_with("\r\n\r\nx: 1\n"), "{asked}");
+    client.delete(&Target::new("/tasks").segment("a.v1")).unwrap();
+    let asked = requests.recv().unwrap();
+    assert!(asked.starts_with("DELETE /v1/tasks/a.v1 HTTP/1.1\r\n"), "{asked}");
+    assert!(asked.ends_with("\r\n\r\n"), "{asked}");
+}
+
+#[test]
 fn a_refusal_carries_code_detail_and_every_fault() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.sock");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::access::extract::{Body, Name, task_id};
 use crate::access::problem::Problem;
-use crate::access::query::masked_spec;
+use crate::access::secrets::masked_spec;
 use crate::access::state::{App, Shared};
 use crate::model::id::TaskId;
 use crate::model::record::Target;

@@ -22,6 +22,8 @@ use crate::model::view::Live;
 
 use super::PATHS;
 
+mod definitions;
+
 struct Answered {
     status: StatusCode,
     headers: HeaderMap,
@@ -329,7 +331,7 @@ async fn secrets_are_masked_in_every_answer_about_instances() {
     for shown in [&one, &many[0]] {
         assert_eq!(shown["runtimeParams"], json!({"pw": "***", "n": "plain"}));
     }
-    let masked = crate::access::query::masked_spec(&spec("s.v1"));
+    let masked = crate::access::secrets::masked_spec(&spec("s.v1"));
     assert_eq!(masked.runtime_params["pw"].default, Some(json!("***")));
     assert_eq!(masked.runtime_params["n"].default, Some(json!("HUNTER1")));
 }

@@ -28,6 +28,8 @@ fn open(house: &House, path: &Path) -> JoinHandle<Result<(), DoorError>> {
         history: Arc::clone(&app.history),
         feed: app.feed.clone(),
         log_dir: app.log_dir.clone(),
+        spec_dir: app.spec_dir.clone(),
+        spec_context: SpecContext::clone(&app.spec_context),
         now: Arc::clone(&app.now),
         tracker: TaskTracker::new(),
         stop: app.stop.clone(),

@@ -2,15 +2,23 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use sched::model::instance::InstanceState;
 use sched::model::priority::Priority;
 
 use crate::time_text::{self, When};
 
+mod definitions;
+mod format;
 #[cfg(test)]
 mod tests;
 mod values;
+
+pub(crate) use definitions::{
+    ApplyArgs, HistoryArgs, PlanArgs, RemoveArgs, RevisionRange, RollbackArgs, UnpinArgs,
+    ValidateArgs,
+};
+pub(crate) use format::{Color, Format};
 
 /// Talks to schedd, the task scheduler of this machine.
 #[derive(Debug, Parser)]
@@ -41,30 +49,6 @@ Times: 2026-11-30T02:00:00Z, 2026-11-30T02:00 or 2026-11-30 (local), or 90s, 10m
 Exit status: 0 good, 1 the operation or the awaited instance failed, 2 usage, 3 status of a
 paused or disabled task, 4 no such object, 5 daemon not reachable, 6 refused, 7 not permitted,
 124 the wait ran out.";
-
-/// How answers are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// For people
-    Table,
-    /// For people with wide screens
-    Wide,
-    /// One JSON value
-    Json,
-    /// One JSON value per line
-    Jsonl,
-}
-
-/// When to colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Color {
-    /// On a terminal
-    Auto,
-    /// Always
-    Always,
-    /// Never
-    Never,
-}
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -103,6 +87,20 @@ pub(crate) enum Verb {
     Events(EventsArgs),
     /// Check spec files without a daemon (exit 6 if one is wrong)
     Validate(ValidateArgs),
+    /// Show what spec files would change, and change nothing (exit 6 if one is wrong)
+    Plan(PlanArgs),
+    /// Put spec files into the daemon's spec directory, all or none
+    Apply(ApplyArgs),
+    /// Take a task's file out of the spec directory
+    Remove(RemoveArgs),
+    /// List the revisions of a task's definition and what changed
+    History(HistoryArgs),
+    /// Put an earlier revision in force, and keep it there whatever the file says
+    Rollback(RollbackArgs),
+    /// End a rollback: what the file says counts again
+    Unpin(UnpinArgs),
+    /// Print the JSON Schema of a spec, for editors
+    Schema,
     /// Have the daemon read the spec directory again now
     Reload,
     /// List executors
@@ -368,16 +366,6 @@ pub(crate) struct EventsArgs {
     /// The newest this many; with --since the first. Default: 100, with --since or -f all
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) lines: Option<u64>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ValidateArgs {
-    /// Spec files, or directories of them
-    #[arg(required = true, value_name = "FILE|DIR")]
-    pub(crate) paths: Vec<PathBuf>,
-    /// The configuration that knows the task types; else the standard places
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

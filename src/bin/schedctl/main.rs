@@ -8,6 +8,7 @@ mod output;
 mod render;
 mod session;
 mod socket;
+mod spec_files;
 mod time_text;
 mod verbs;
 
@@ -48,6 +49,9 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
     if let Verb::Validate(args) = &verb {
         return verbs::validate::validate(&output, args);
     }
+    if let Verb::Schema = &verb {
+        return verbs::schema::schema(&output);
+    }
     if let Verb::Next(args) = &verb
         && let Some(expr) = &args.expr
     {
@@ -77,6 +81,13 @@ fn ask(session: &Session, verb: &Verb) -> Result<Exit, Failure> {
         Verb::Fires(args) => verbs::fires::fires(session, args),
         Verb::Events(args) => verbs::events::events(session, args),
         Verb::Validate(args) => verbs::validate::validate(&session.output, args),
+        Verb::Plan(args) => verbs::plan::plan(session, args),
+        Verb::Apply(args) => verbs::apply::apply(session, args),
+        Verb::Remove(args) => verbs::remove::remove(session, args),
+        Verb::History(args) => verbs::history::history(session, args),
+        Verb::Rollback(args) => verbs::rollback::rollback(session, args),
+        Verb::Unpin(args) => verbs::rollback::unpin(session, args),
+        Verb::Schema => verbs::schema::schema(&session.output),
         Verb::Reload => verbs::daemon::reload(session),
         Verb::Executors => verbs::daemon::executors(session),
         Verb::Queues => verbs::daemon::queues(session),

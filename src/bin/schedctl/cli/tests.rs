@@ -66,6 +66,16 @@ fn wrong_usage_is_refused() {
         "schedctl next a.v1 --expr @daily",
         "schedctl next --tz Mars/Olympus",
         "schedctl shutdown --drain --cancel",
+        "schedctl history",
+        "schedctl history --diff a.b.v1",
+        "schedctl history a.b.v1 --diff 1",
+        "schedctl history a.b.v1 --diff 1..x",
+        "schedctl rollback a.b.v1",
+        "schedctl rollback a.b.v1 newest",
+        "schedctl plan",
+        "schedctl apply",
+        "schedctl remove",
+        "schedctl unpin",
         "schedctl no-such-verb",
     ] {
         assert!(parse(line).is_err(), "{line}");

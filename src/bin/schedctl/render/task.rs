@@ -14,7 +14,7 @@ pub(crate) fn list(views: &[TaskView], output: &Output) -> String {
     let wide = output.is_wide();
     let mut heads = vec!["TASK", "SCHEDULE", "NEXT", "LEFT", "LAST", "RESULT", "STATE"];
     if wide {
-        heads.extend(["OWNER", "TYPE", "QUEUE", "PRIORITY", "LABELS", "FILE"]);
+        heads.extend(["OWNER", "TYPE", "QUEUE", "PRIORITY", "LABELS", "REVISION", "FILE"]);
     }
     let rows = views.iter().map(|view| {
         let next = view.next_fire_time;
@@ -36,6 +36,7 @@ pub(crate) fn list(views: &[TaskView], output: &Output) -> String {
                 view.queue.as_str().into(),
                 view.priority.to_string().into(),
                 labels.join(",").into(),
+                view.revision.to_string().into(),
                 Field::from(&view.file),
             ]);
         }
@@ -80,6 +81,7 @@ pub(crate) fn summary(view: &TaskView, output: &Output) -> String {
         ("Task", format!("{} (revision {})", view.task_id, view.revision)),
         ("Status", status_text(view.status).to_owned()),
         ("Paused", view.paused.as_ref().map_or_else(String::new, |p| pause(p, output.now))),
+        ("Pinned", pinned(view)),
         ("Unknown upstreams", unresolved.join(", ")),
         ("Owner", view.owner.clone()),
         ("Type", view.task_type.clone()),
@@ -91,6 +93,15 @@ pub(crate) fn summary(view: &TaskView, output: &Output) -> String {
         ("File", view.file.clone()),
         ("Known since", dated(output, Some(view.created_at))),
     ])
+}
+
+/// What a rollback means for a task.
+fn pinned(view: &TaskView) -> String {
+    if !view.pinned {
+        return String::new();
+    }
+    let (id, revision) = (&view.task_id, view.revision);
+    format!("to revision {revision} until schedctl unpin {id}, or until its file changes")
 }
 
 /// A definition as indented keys and values, what is null or empty left out.

@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use jiff::tz::TimeZone;
+use sched::model::plan::{RevisionView, TaskPlan};
 use sched::model::record::LogRecord;
 use sched::model::view::{InstanceView, StatusView, TaskView};
 
@@ -195,4 +196,123 @@ fn a_definition_is_shown_without_what_is_empty() {
     assert!(lines.contains(&"taskId: a.b.v1") && lines.contains(&"  maxAttempts: 3"), "{text}");
     assert!(text.contains("handler: |\n  echo a\n  echo b\n"), "{text}");
     assert!(!text.contains("args") && !text.contains("name"), "{text}");
+}
+
+fn revision_view(revision: u64, over: &serde_json::Value) -> RevisionView {
+    let mut value = json!({
+        "revision": revision, "hash": "h", "loadedAt": "2026-11-30T11:00:00Z",
+        "file": "/etc/sched.d/a.yaml", "uid": 1000, "active": false, "pinned": false,
+        "changes": []
+    });
+    for (key, entry) in over.as_object().into_iter().flatten() {
+        value[key] = entry.clone();
+    }
+    serde_json::from_value(value).unwrap()
+}
+
+fn three_revisions() -> [RevisionView; 3] {
+    let change = |path: &str| json!({"path": path, "from": null, "to": "echo \u{1b}[31m\nend"});
+    let many = ["args[0]", "env.A", "handler", "owner", "queue"].map(change);
+    [
+        revision_view(1, &json!({"uid": null})),
+        revision_view(
+            2,
+            &json!({"active": true, "changes": [
+                {"path": "retry.maxAttempts", "from": 1, "to": 3}
+            ]}),
+        ),
+        revision_view(3, &json!({"changes": many})),
+    ]
+}
+
+#[test]
+fn revisions_say_which_is_in_force_and_what_changed() {
+    let mut views = three_revisions();
+    let text = definition::revisions(&views, &output(Format::Table));
+    let lines: Vec<&str> = text.lines().collect();
+    let heads: Vec<&str> = lines[0].split_whitespace().collect();
+    assert_eq!(heads, ["REVISION", "LOADED", "BY", "FILE", "STATE", "CHANGES"]);
+    assert!(lines[1].starts_with('1') && lines[1].ends_with('-'), "{text}");
+    assert!(lines[2].contains("uid 1000") && lines[2].contains("1h ago"), "{text}");
+    assert!(lines[2].ends_with("retry.maxAttempts") && lines[2].contains("ACTIVE"), "{text}");
+    assert!(lines[3].ends_with("args[0], env.A, handler and 2 more"), "{text}");
+    views[1].pinned = true;
+    assert!(definition::revisions(&views, &output(Format::Table)).contains("PINNED"));
+}
+
+#[test]
+fn a_diff_has_one_line_for_each_field() {
+    let text = definition::diffs(&three_revisions()[..2]);
+    assert_eq!(text, "revision 1: the first\nrevision 2, active:\n  retry.maxAttempts: 1 -> 3\n");
+    let text = definition::diffs(&three_revisions());
+    assert!(!text.contains('\u{1b}'), "{text}");
+    assert_eq!(text.lines().count(), 9, "{text}");
+}
+
+#[test]
+fn a_pinned_task_says_so_and_what_ends_it() {
+    let mut view = task_view("a.b.v1", None);
+    assert!(!task::summary(&view, &output(Format::Table)).contains("Pinned"));
+    view.pinned = true;
+    let text = task::summary(&view, &output(Format::Table));
+    assert!(text.contains("Pinned: to revision 3 until schedctl unpin a.b.v1"), "{text}");
+    let newest = definition::in_one_line(&three_revisions()[2], &output(Format::Table));
+    let expected = "revision 3, loaded 2026-11-30 11:00:00 (1h ago) from /etc/sched.d/a.yaml by \
+                    uid 1000; changed: args[0], env.A, handler and 2 more";
+    assert_eq!(newest, expected);
+}
+
+#[test]
+fn a_plan_says_what_would_happen_to_each_task() {
+    let entry = |id: &str, change: &str, over: serde_json::Value| -> TaskPlan {
+        let mut value = json!({
+            "taskId": id, "change": change, "file": "/etc/sched.d/a.yaml", "changes": [],
+            "nextFireTime": null, "nextFireTimeAfter": null, "unresolved": [],
+            "brokenDependents": [], "instances": []
+        });
+        for (key, entry) in over.as_object().into_iter().flatten() {
+            value[key] = entry.clone();
+        }
+        serde_json::from_value(value).unwrap()
+    };
+    let tasks = [
+        entry(
+            "a.new.v1",
+            "ADDED",
+            json!({"nextFireTimeAfter": "2026-12-01T02:00:00Z",
+                                          "unresolved": ["x.y.v1"]}),
+        ),
+        entry(
+            "b.other.v1",
+            "CHANGED",
+            json!({
+                "changes": [{"path": "triggers[0].cron", "from": "0 2 * * *", "to": "0 3 * * *"}],
+                "nextFireTime": "2026-12-01T02:00:00Z", "nextFireTimeAfter": "2026-12-01T03:00:00Z",
+                "instances": ["01a", "01b"]
+            }),
+        ),
+        entry("c.moved.v1", "MOVED", json!({})),
+        entry(
+            "d.gone.v1",
+            "REMOVED",
+            json!({"brokenDependents": ["b.other.v1"],
+                                             "instances": ["01c"]}),
+        ),
+        entry("e.held.v1", "IGNORED", json!({})),
+    ];
+    let expected = "\
++ a.new.v1 added by /etc/sched.d/a.yaml
+    next fire: none -> 2026-12-01 02:00:00 (in 14h)
+    waits for what no file defines: x.y.v1
+~ b.other.v1 changed by /etc/sched.d/a.yaml
+    triggers[0].cron: \"0 2 * * *\" -> \"0 3 * * *\"
+    next fire: 2026-12-01 02:00:00 (in 14h) -> 2026-12-01 03:00:00 (in 15h)
+    open instances that would follow it if not yet started: 01a, 01b
+> c.moved.v1 moved to /etc/sched.d/a.yaml
+- d.gone.v1 removed with /etc/sched.d/a.yaml
+    b.other.v1 would wait for what no file defines
+    open instances that would finish with the last definition: 01c
+= e.held.v1 pinned, so it ignores /etc/sched.d/a.yaml
+";
+    assert_eq!(definition::plan(&tasks, &output(Format::Table)), expected);
 }

@@ -1,5 +1,6 @@
 //! `show`: all of a task or of an instance.
 
+use sched::model::plan::RevisionView;
 use sched::model::view::{InstanceView, TaskView};
 use serde_json::Value;
 
@@ -26,7 +27,15 @@ pub(crate) fn show(session: &Session, args: &NamedArgs) -> Result<Exit, Failure>
         let target = format!("task {}", args.name);
         sched::access::client::ClientError::Json { target, source }
     })?;
-    let head = render::task::summary(&view, &session.output);
+    let mut head = render::task::summary(&view, &session.output);
+    if view.pinned {
+        // What the pin holds off.
+        let history: Vec<RevisionView> = session.view(&task(&args.name).segment("history"))?;
+        if let Some(newest) = history.last() {
+            let line = render::definition::in_one_line(newest, &session.output);
+            head.push_str(&format!("Newest: {line}\n"));
+        }
+    }
     session.output.line(&format!("{head}\n{}", render::task::definition(&spec)))?;
     Ok(Exit::Good)
 }

@@ -13,6 +13,8 @@ use crate::exit::{Exit, Failure};
 use crate::render::tests::{instance_json, output, task_view};
 use crate::session::Session;
 
+mod definitions;
+
 /// Answers one connection: what was asked, and where the answer goes.
 type Answer = Box<dyn Fn(&str, &mut UnixStream) + Send + Sync>;
 

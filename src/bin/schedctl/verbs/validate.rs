@@ -1,24 +1,22 @@
 //! `validate`: spec files checked as the daemon would, without it.
 //!
-//! Each file is read by the same reader. Over all files given together: ids are unique, and no
-//! task waits for itself by way of others. Whether an upstream exists is only a warning: files
-//! come in any order.
+//! Each file is read by the daemon's reader, and all files given together are held against each
+//! other by its registry. Whether an upstream exists is only a warning: files come in any order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use petgraph::algo::tarjan_scc;
-use petgraph::graphmap::DiGraphMap;
-use sched::access::spec_dir::is_spec_name;
 use sched::access::spec_yaml::{self, SpecContext};
 use sched::config::{Config, ConfigError};
 use sched::model::event::{SpecError, SpecFile};
+use sched::scheduling::check_set;
 use serde_json::json;
 
 use crate::cli::ValidateArgs;
 use crate::exit::{Exit, Failure};
-use crate::output::{Output, note};
+use crate::output::{JsonList, Output, note};
 use crate::render;
+use crate::spec_files::{self, Given};
 
 #[cfg(test)]
 mod tests;
@@ -26,21 +24,23 @@ mod tests;
 /// Prints every fault with its place; exit 6 if there is one.
 pub(crate) fn validate(output: &Output, args: &ValidateArgs) -> Result<Exit, Failure> {
     let context = context(args.config.as_deref())?;
-    let report = check(&args.paths, &context);
+    let report = check(&args.paths, &mut std::io::stdin(), &context);
+    let findings = [("error", &report.errors), ("warning", &report.warnings)];
     if output.is_json() {
-        let value = json!({
-            "files": report.files,
-            "tasks": report.tasks,
-            "errors": report.errors,
-            "warnings": report.warnings,
-        });
-        output.json(value.to_string().as_bytes())?;
+        let mut list = JsonList::new(output);
+        for (severity, found) in findings {
+            for finding in found {
+                list.push(&as_json(finding, severity))?;
+            }
+        }
+        list.end()?;
     }
-    for warning in &report.warnings {
-        note(&format!("{} (warning)", render::clean(&warning.to_string())));
-    }
-    for error in &report.errors {
-        note(&render::clean(&error.to_string()));
+    // What stops the files from being taken comes last, where a person looks first.
+    for (severity, found) in findings.into_iter().rev() {
+        let severity = if severity == "error" { String::new() } else { format!(" ({severity})") };
+        for finding in found {
+            note(&format!("{}{severity}", render::clean(&finding.to_string())));
+        }
     }
     let (tasks, files) = (counted(report.tasks, "task"), counted(report.files, "file"));
     note(&match report.errors.len() {
@@ -48,6 +48,15 @@ pub(crate) fn validate(output: &Output, args: &ValidateArgs) -> Result<Exit, Fai
         errors => format!("bad: {} in {files}", counted(errors, "error")),
     });
     Ok(if report.errors.is_empty() { Exit::Good } else { Exit::Refused })
+}
+
+fn as_json(finding: &SpecError, severity: &str) -> String {
+    let SpecError { file, line, column, path, message } = finding;
+    json!({
+        "file": file, "line": line, "column": column, "path": path, "message": message,
+        "severity": severity,
+    })
+    .to_string()
 }
 
 fn counted(n: usize, noun: &str) -> String {
@@ -81,114 +90,22 @@ struct Report {
     warnings: Vec<SpecError>,
 }
 
-fn check(paths: &[PathBuf], context: &SpecContext) -> Report {
-    let mut report = Report::default();
-    let mut files = Vec::new();
-    for path in paths {
-        for file in files_of(path, &mut report.errors) {
-            report.files += 1;
-            match std::fs::read(&file) {
-                Ok(bytes) => files.push(spec_yaml::read(&shown(&file), &bytes, context)),
-                Err(error) => {
-                    report.errors.push(whole(&file, format!("cannot be read: {error}")));
-                }
-            }
-        }
-    }
-    for file in &mut files {
-        report.tasks += file.specs.len();
-        report.errors.append(&mut file.errors);
-        report.warnings.append(&mut file.warnings);
-    }
-    across(&files, &mut report);
-    report
-}
-
-/// The file itself, or the spec files of a directory in the order of their names.
-fn files_of(path: &Path, errors: &mut Vec<SpecError>) -> Vec<PathBuf> {
-    if !path.is_dir() {
-        return vec![path.to_owned()];
-    }
-    let entries = match std::fs::read_dir(path) {
-        Ok(entries) => entries,
-        Err(error) => {
-            errors.push(whole(path, format!("cannot be read: {error}")));
-            return Vec::new();
-        }
+fn check(paths: &[PathBuf], stdin: &mut dyn Read, context: &SpecContext) -> Report {
+    let given = spec_files::gather(paths, stdin);
+    let read = |file: &Given| spec_yaml::read(&file.shown, &file.bytes, context);
+    let files: Vec<SpecFile> = given.files.iter().map(read).collect();
+    let mut report = Report {
+        files: files.len() + given.errors.len(),
+        tasks: files.iter().map(|file| file.specs.len()).sum(),
+        errors: given.errors,
+        warnings: Vec::new(),
     };
-    let names = entries.filter_map(Result::ok).map(|entry| entry.file_name());
-    let named = names.filter(|name| name.to_str().is_some_and(is_spec_name));
-    let mut files: Vec<PathBuf> =
-        named.map(|name| path.join(name)).filter(|file| !file.is_dir()).collect();
-    files.sort();
-    files
-}
-
-/// What only all files together can tell.
-fn across(files: &[SpecFile], report: &mut Report) {
-    let mut homes: BTreeMap<&str, &str> = BTreeMap::new();
-    let mut graph: DiGraphMap<&str, ()> = DiGraphMap::new();
-    for file in files {
-        for spec in &file.specs {
-            let id = spec.task_id.as_str();
-            if let Some(other) = homes.insert(id, &file.path) {
-                let text =
-                    format!("{id} is defined in {other} too; expected one place for each id");
-                report.errors.push(at(&file.path, "taskId", text));
-            }
-            for edge in &spec.depends_on {
-                graph.add_edge(id, edge.task_id.as_str(), ());
-            }
-        }
+    for file in &files {
+        report.errors.extend_from_slice(&file.errors);
+        report.warnings.extend_from_slice(&file.warnings);
     }
-    for group in tarjan_scc(&graph) {
-        let mut circle: Vec<&str> = group;
-        circle.sort_unstable();
-        let [first, _, ..] = circle.as_slice() else { continue };
-        let path = around(&graph, first, &circle.iter().copied().collect());
-        let file = homes.get(first).copied().unwrap_or_default();
-        let text = format!("a circle, none of these could ever start: {}", path.join(" → "));
-        report.errors.push(at(file, "dependsOn", text));
-    }
-    for (from, to, ()) in graph.all_edges().filter(|(_, to, ())| !homes.contains_key(to)) {
-        let file = homes.get(from).copied().unwrap_or_default();
-        let text = format!("{from} waits for {to}, which none of these files defines");
-        report.warnings.push(at(file, "dependsOn", text));
-    }
-}
-
-/// One way from `first` back to itself within its group.
-fn around<'a>(
-    graph: &DiGraphMap<&'a str, ()>,
-    first: &'a str,
-    group: &BTreeSet<&'a str>,
-) -> Vec<&'a str> {
-    let mut paths = std::collections::VecDeque::from([vec![first]]);
-    let mut seen = BTreeSet::new();
-    while let Some(path) = paths.pop_front() {
-        let Some(last) = path.last() else { continue };
-        for next in graph.neighbors(last).filter(|next| group.contains(next)) {
-            let mut longer = path.clone();
-            longer.push(next);
-            if next == first {
-                return longer;
-            }
-            if seen.insert(next) {
-                paths.push_back(longer);
-            }
-        }
-    }
-    group.iter().copied().collect()
-}
-
-fn shown(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
-}
-
-fn whole(path: &Path, message: String) -> SpecError {
-    at(&shown(path), "", message)
-}
-
-fn at(file: &str, path: &str, message: String) -> SpecError {
-    SpecError { file: file.to_owned(), line: 0, column: 0, path: path.to_owned(), message }
+    let set = check_set(files);
+    report.errors.extend(set.errors);
+    report.warnings.extend(set.warnings);
+    report
 }

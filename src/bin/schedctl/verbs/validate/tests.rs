@@ -12,7 +12,7 @@ fn checked(files: &[(&str, String)]) -> Report {
     for (name, text) in files {
         std::fs::write(dir.path().join(name), text).unwrap();
     }
-    check(&[dir.path().to_owned()], &SpecContext::default())
+    check(&[dir.path().to_owned()], &mut std::io::empty(), &SpecContext::default())
 }
 
 fn texts(errors: &[SpecError]) -> String {
@@ -39,7 +39,7 @@ fn a_fault_has_file_line_and_column() {
 }
 
 #[test]
-fn a_circle_is_spelled_out() {
+fn a_cycle_is_spelled_out_for_each_file_that_closes_it() {
     let report = checked(&[
         ("a.yaml", spec("a.x.v1", &["c.x.v1"])),
         ("b.yaml", spec("b.x.v1", &["a.x.v1"])),
@@ -47,8 +47,27 @@ fn a_circle_is_spelled_out() {
         ("d.yaml", spec("d.x.v1", &[])),
     ]);
     let text = texts(&report.errors);
-    assert!(text.contains("a.x.v1 → c.x.v1 → b.x.v1 → a.x.v1"), "{text}");
-    assert_eq!(report.errors.len(), 1, "{text}");
+    for file in ["a.yaml", "b.yaml", "c.yaml"] {
+        assert!(text.contains(&format!("{file}: dependsOn: ")), "{text}");
+    }
+    // Whichever of the three it begins with.
+    let ring = ["a.x.v1 -> c.x.v1", "c.x.v1 -> b.x.v1", "b.x.v1 -> a.x.v1"];
+    let steps = |steps: &[&str; 3]| steps.iter().filter(|step| text.contains(**step)).count();
+    let back = ["c.x.v1 -> a.x.v1", "b.x.v1 -> c.x.v1", "a.x.v1 -> b.x.v1"];
+    assert!(steps(&ring).max(steps(&back)) == 3, "{text}");
+    assert_eq!(report.errors.len(), 3, "{text}");
+}
+
+#[test]
+fn what_else_the_registry_refuses_is_refused_here() {
+    let root = |id: &str, event: &str| spec(id, &[]) + &format!("triggers: [{{event: {event}}}]\n");
+    let report = checked(&[
+        ("a.yaml", root("a.x.v1", "one")),
+        ("b.yaml", root("b.x.v1", "two")),
+        ("c.yaml", spec("c.x.v1", &["a.x.v1", "b.x.v1"]) + "cycle: {unit: RUN}\n"),
+    ]);
+    let text = texts(&report.errors);
+    assert!(text.contains("unit RUN") && text.contains("a.x.v1"), "{text}");
 }
 
 #[test]
@@ -56,6 +75,22 @@ fn one_id_in_two_files_is_a_fault_that_names_both() {
     let report = checked(&[("a.yaml", spec("a.x.v1", &[])), ("b.yaml", spec("a.x.v1", &[]))]);
     let text = texts(&report.errors);
     assert!(text.contains("a.yaml") && text.contains("b.yaml"), "{text}");
+    assert_eq!(report.errors.len(), 1, "{text}");
+}
+
+#[test]
+fn every_fault_of_every_file_is_told_beside_those_of_the_set() {
+    let report = checked(&[
+        ("a.yaml", spec("a.x.v1", &[]) + "retires: 3\npriority: 10\n"),
+        ("b.yaml", spec("b.x.v1", &["b.y.v1"])),
+        ("c.yaml", spec("b.y.v1", &["b.x.v1"])),
+        ("d.yaml", "taskId: [\n".to_owned()),
+    ]);
+    let text = texts(&report.errors);
+    for place in ["a.yaml:7:1", "a.yaml:8:", "b.yaml: dependsOn", "c.yaml: dependsOn", "d.yaml:"] {
+        assert!(text.contains(place), "{place}: {text}");
+    }
+    assert_eq!((report.files, report.tasks), (4, 2));
 }
 
 #[test]
@@ -67,6 +102,30 @@ fn an_unknown_upstream_is_a_warning() {
 
 #[test]
 fn a_file_that_is_not_there_is_a_fault() {
-    let report = check(&[PathBuf::from("/none/x.yaml")], &SpecContext::default());
+    let paths = [PathBuf::from("/none/x.yaml")];
+    let report = check(&paths, &mut std::io::empty(), &SpecContext::default());
     assert!(texts(&report.errors).starts_with("/none/x.yaml: cannot be read"));
+}
+
+#[test]
+fn the_standard_input_is_a_file_too() {
+    let text = spec("a.x.v1", &[]) + "retires: 3\n";
+    let paths = [PathBuf::from("-")];
+    let report = check(&paths, &mut text.as_bytes(), &SpecContext::default());
+    assert!(texts(&report.errors).starts_with("-:7:1: retires: "), "{report:?}");
+}
+
+#[test]
+fn a_finding_is_one_json_object() {
+    let error = SpecError {
+        file: "x.yaml".to_owned(),
+        line: 7,
+        column: 1,
+        path: "retires".to_owned(),
+        message: "is unknown".to_owned(),
+    };
+    let value: serde_json::Value = serde_json::from_str(&as_json(&error, "error")).unwrap();
+    let expected = json!({"file": "x.yaml", "line": 7, "column": 1, "path": "retires",
+                          "message": "is unknown", "severity": "error"});
+    assert_eq!(value, expected);
 }

@@ -1,0 +1,112 @@
+//! `plan`: what spec files would change in the daemon's set.
+
+use std::collections::BTreeSet;
+
+use sched::access::client::{Response, Target};
+use sched::access::spec_yaml::{self, SpecContext};
+use sched::model::event::SpecError;
+use sched::model::plan::PlanView;
+use serde_json::{Value, json};
+
+use crate::cli::PlanArgs;
+use crate::exit::{Exit, Failure};
+use crate::output::note;
+use crate::render;
+use crate::session::Session;
+use crate::spec_files::{self, Gathered};
+
+/// Shows it; exit 6 if anything would be refused.
+pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<Exit, Failure> {
+    let gathered = spec_files::gather(&args.paths, &mut std::io::stdin());
+    Asked::of(session, gathered, args.replace)?.show(session)
+}
+
+/// Files that were given, and what the daemon says they would change.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// The files that could be read.
+    pub(crate) given: Gathered,
+    /// What they would change; what could not be read here is among the errors.
+    pub(crate) view: PlanView,
+    answer: Response,
+}
+
+impl Asked {
+    /// Asks the daemon.
+    pub(crate) fn of(
+        session: &Session,
+        mut given: Gathered,
+        replace: bool,
+    ) -> Result<Self, Failure> {
+        refuse_one_name_twice(&given)?;
+        let mut files = Vec::with_capacity(given.files.len());
+        for file in &given.files {
+            match std::str::from_utf8(&file.bytes) {
+                Ok(text) => files.push(json!({ "name": file.name, "text": text })),
+                // JSON could not carry it; the reader knows where it goes wrong.
+                Err(_) => {
+                    let read = spec_yaml::read(&file.shown, &file.bytes, &SpecContext::default());
+                    given.errors.extend(read.errors);
+                }
+            }
+        }
+        let body = json!({ "files": files, "whole": replace });
+        let answer = session.post(&Target::new("/plan"), &body)?;
+        let mut view: PlanView = answer.json()?;
+        view.errors.splice(0..0, given.errors.iter().cloned());
+        Ok(Self { given, view, answer })
+    }
+
+    /// Shows all of it: changes on stdout, what is wrong on stderr.
+    pub(crate) fn show(&self, session: &Session) -> Result<Exit, Failure> {
+        let output = &session.output;
+        if output.is_json() {
+            output.json(&self.json()?)?;
+        } else if !self.view.tasks.is_empty() {
+            output.line(&render::definition::plan(&self.view.tasks, output))?;
+        } else if self.view.errors.is_empty() {
+            output.line("no changes")?;
+        }
+        self.complain();
+        Ok(if self.view.errors.is_empty() { Exit::Good } else { Exit::Refused })
+    }
+
+    /// As the daemon gave it, with what could not be read here put in front.
+    fn json(&self) -> Result<Vec<u8>, Failure> {
+        if self.given.errors.is_empty() {
+            return Ok(self.answer.body.to_vec());
+        }
+        let mut value: Value = self.answer.json()?;
+        value["errors"] = json!(self.view.errors);
+        Ok(value.to_string().into_bytes())
+    }
+
+    /// Warnings and errors, on stderr.
+    pub(crate) fn complain(&self) {
+        for warning in &self.view.warnings {
+            note(&format!("{} (warning)", render::clean(&warning.to_string())));
+        }
+        for error in &self.view.errors {
+            note(&render::clean(&error.to_string()));
+        }
+    }
+}
+
+/// In one directory there is one file of a name.
+fn refuse_one_name_twice(given: &Gathered) -> Result<(), Failure> {
+    let mut names = BTreeSet::new();
+    for file in &given.files {
+        if let Some(name) = &file.name
+            && !names.insert(name.as_str())
+        {
+            let fault: SpecError = spec_files::fault(
+                &file.shown,
+                format!(
+                    "another file given is called {name} too; in one directory only one can be"
+                ),
+            );
+            return Err(Failure::said(Exit::Refused, fault.to_string()));
+        }
+    }
+    Ok(())
+}
