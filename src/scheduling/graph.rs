@@ -72,6 +72,8 @@ struct Said {
     /// The rule where it says none and is not derived.
     default: CycleRule,
     listens: BTreeSet<Source>,
+    /// The tasks that it names, each with why it comes after them.
+    named: Vec<(TaskId, Why)>,
     /// Its `rollout`; the outer `None`: it is disabled and shares no cycles.
     share: Option<Option<u32>>,
 }
@@ -105,8 +107,13 @@ impl Graph {
         graph
     }
 
-    /// Puts a definition's edges in the place of its earlier ones; `None`: it is gone.
-    pub(super) fn set(&mut self, id: &TaskId, spec: Option<&TaskSpec>) {
+    /// Puts a definition's edges in the place of its earlier ones; `None`: it is gone. Says whether
+    /// that changed anything, so that the graph must be settled.
+    pub(super) fn set(&mut self, id: &TaskId, spec: Option<&TaskSpec>) -> bool {
+        let said = spec.map(Said::of);
+        if self.is_known(id, said.as_ref()) {
+            return false;
+        }
         let node = self.node(id);
         let before: Vec<_> = self
             .edges
@@ -119,10 +126,9 @@ impl Graph {
             self.edges.remove_edge(edge);
             loose.insert(from);
         }
-        let said = spec.map(Said::of);
-        for (from, why) in spec.into_iter().flat_map(named) {
+        for (from, why) in said.iter().flat_map(|said| &said.named) {
             let from = self.node(from);
-            self.edges.add_edge(from, node, why);
+            self.edges.add_edge(from, node, *why);
         }
         let old = self
             .edges
@@ -133,6 +139,13 @@ impl Graph {
         for node in loose {
             self.drop_if_unnamed(node);
         }
+        true
+    }
+
+    /// Whether a definition says of its place in the graph what it said before.
+    fn is_known(&self, id: &TaskId, said: Option<&Said>) -> bool {
+        let node = self.places.get(id).and_then(|node| self.edges.node_weight(*node));
+        node.and_then(|node| node.said.as_ref()) == said
     }
 
     /// Finds what follows from the edges; the first fault, if there is any. After one, what was
@@ -310,6 +323,7 @@ impl Said {
             is_derived: spec.is_derived(),
             default: if is_run { CycleRule::RUN } else { CycleRule::DAY },
             listens: spec.triggers.iter().filter_map(source).collect(),
+            named: named(spec).map(|(id, why)| (id.clone(), why)).collect(),
             share: spec.enabled.then_some(spec.rollout),
         }
     }

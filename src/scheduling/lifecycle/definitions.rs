@@ -24,6 +24,8 @@ pub(in super::super) fn read(turn: &mut Turn<'_>, read: Definitions) {
     carry_out(turn, plan);
     if !turn.state.opened && !more {
         turn.state.opened = true;
+        // Definitions that did not change since the last daemon have their files watched too.
+        watch(turn);
         misfire::all(turn);
     }
 }
@@ -82,7 +84,10 @@ pub(super) fn take_effect(turn: &mut Turn<'_>, changed: &Changed) {
     for spec in beside(turn, changed) {
         triggers(turn, &spec.task_id, Some(&spec));
     }
-    if !changed.is_empty() {
+    let now = changed.keys().filter_map(|task| turn.state.registry.spec(task));
+    let before = changed.values().filter_map(Option::as_ref);
+    let on_file = |t: &Trigger| matches!(t.when, TriggerKind::File(_));
+    if now.chain(before).any(|spec| spec.triggers.iter().any(on_file)) {
         watch(turn);
     }
 }

@@ -160,11 +160,12 @@ impl Registry {
     /// The set in force is sound, so whatever is wrong comes from a definition that changed: only
     /// such ones are put back, one fault after the other, and a good one is never touched.
     fn settle(&mut self, changed: &mut BTreeMap<TaskId, Option<Offer>>, plan: &mut Plan) {
-        if changed.is_empty() {
-            return;
-        }
+        let mut is_moved = false;
         for (task, offer) in &*changed {
-            self.graph.set(task, offer.as_ref().map(|offer| &*offer.spec));
+            is_moved |= self.graph.set(task, offer.as_ref().map(|offer| &*offer.spec));
+        }
+        if !is_moved {
+            return;
         }
         while let Some(fault) = self.graph.settle() {
             let is_new = |task: &TaskId| matches!(changed.get(task), Some(Some(_)));
