@@ -17,6 +17,7 @@ pub mod server;
 mod since;
 mod socket;
 pub mod spec_dir;
+pub mod spec_schema;
 pub mod spec_yaml;
 mod state;
 pub mod yaml;

@@ -7,7 +7,9 @@
 //! It does not know other files: whether an upstream exists and whether the graph has a cycle is
 //! for the registry to say.
 
+mod engines;
 mod execution;
+mod later;
 mod params;
 mod placeholders;
 mod scheduling;
@@ -29,8 +31,8 @@ use crate::model::template::Template;
 
 /// Types that are always there.
 pub const BUILT_IN_TYPES: [&str; 2] = ["SHELL", "EXEC"];
-/// Types of the contract that come with a later version.
-pub const LATER_TYPES: [&str; 4] = ["PYTHON", "SPARK", "FLINK", "SLURM"];
+/// Types of the contract that run on an engine.
+pub const ENGINE_TYPES: [&str; 4] = ["PYTHON", "SPARK", "FLINK", "SLURM"];
 
 /// What the configuration says that a spec can refer to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,29 +71,24 @@ pub fn read(path: &str, bytes: &[u8], context: &SpecContext) -> SpecFile {
     let mut reading =
         Reading { context, base: folder_of(path), findings: Findings::new(path), uses: Vec::new() };
     let mut specs: Vec<Arc<TaskSpec>> = Vec::new();
-    match yaml::read(bytes) {
-        Ok(documents) => {
-            if documents.is_empty() {
-                let whole = Place { at: Mark::default(), path: String::new() };
-                reading.findings.warning(&whole, "the file holds no task");
-            }
-            let mut seen: BTreeMap<TaskId, u32> = BTreeMap::new();
-            for document in &documents {
-                let Some(spec) = reading.task(&Item::document(document)) else { continue };
-                let first = seen.insert(spec.task_id.clone(), document.at.line);
-                if let Some(line) = first {
-                    let message = format!(
-                        "{} is defined twice in this file; first at line {line}",
-                        spec.task_id
-                    );
-                    let place = Place { at: document.at, path: "taskId".to_owned() };
-                    reading.findings.error(&place, message);
-                }
-                specs.push(Arc::new(spec));
-            }
-        }
-        Err(faults) => faults.into_iter().for_each(|fault| reading.findings.fault(fault)),
+    let (documents, faults) = yaml::read_up_to_faults(bytes);
+    if documents.is_empty() && faults.is_empty() {
+        let whole = Place { at: Mark::default(), path: String::new() };
+        reading.findings.warning(&whole, "the file holds no task");
     }
+    let mut seen: BTreeMap<TaskId, u32> = BTreeMap::new();
+    for document in &documents {
+        let Some(spec) = reading.task(&Item::document(document)) else { continue };
+        let first = seen.insert(spec.task_id.clone(), document.at.line);
+        if let Some(line) = first {
+            let message =
+                format!("{} is defined twice in this file; first at line {line}", spec.task_id);
+            let place = Place { at: document.at, path: "taskId".to_owned() };
+            reading.findings.error(&place, message);
+        }
+        specs.push(Arc::new(spec));
+    }
+    faults.into_iter().for_each(|fault| reading.findings.fault(fault));
     let Findings { mut errors, warnings, .. } = reading.findings;
     errors.sort();
     errors.dedup();
@@ -153,9 +150,6 @@ impl Reading<'_> {
         let run = self.execution(&mut fields);
         let attempts = self.attempts(&mut fields);
         let plan = self.scheduling(&mut fields, identity.task_id.as_ref());
-        for key in ["rollout", "retention"] {
-            fields.unsupported(key, &mut self.findings);
-        }
         fields.finish(&mut self.findings);
         if !attempts.idempotent && plan.preemptible {
             let message = "preemptible: true means that it may be started again, which idempotent: \
@@ -174,6 +168,10 @@ impl Reading<'_> {
             args: run.args,
             static_params: run.static_params,
             runtime_params: run.runtime_params,
+            python: run.engines.python,
+            spark: run.engines.spark,
+            flink: run.engines.flink,
+            slurm: run.engines.slurm,
             env: run.env,
             working_dir: run.working_dir,
             user: run.user,
@@ -202,7 +200,8 @@ impl Reading<'_> {
             max_concurrent: plan.max_concurrent,
             executor_labels: plan.executor_labels,
             enabled: plan.enabled,
-            rollout: None,
+            rollout: plan.rollout,
+            retention: plan.retention,
         };
         self.check_placeholders(&spec, self.findings.errors.len() == before);
         self.check_trigger_params(&spec, &plan.trigger_places);
@@ -289,7 +288,9 @@ impl Reading<'_> {
         if text.starts_with('{') && !text.starts_with("{{") {
             return self.template_of(text, &item.place, stage);
         }
-        self.template_of(&absolute_from(&self.base, text), &item.place, stage)
+        // The folder's own name is no template.
+        let base = self.base.to_string_lossy().replace('{', "{{").replace('}', "}}");
+        self.template_of(&absolute_from(Path::new(&base), text), &item.place, stage)
     }
 
     fn zone_of(&mut self, item: Option<Item<'_>>) -> Option<String> {

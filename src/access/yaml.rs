@@ -126,8 +126,31 @@ impl Fault {
 /// # Errors
 /// Everything that is wrong with the file as YAML, at least one fault.
 pub fn read(bytes: &[u8]) -> Result<Vec<Node>, Vec<Fault>> {
-    let text = decode(bytes).map_err(|fault| vec![fault])?;
-    let mut documents = Builder::new(text).run()?;
+    let (documents, faults) = read_up_to_faults(bytes);
+    if faults.is_empty() { Ok(documents) } else { Err(faults) }
+}
+
+/// Reads the documents before the first one with a fault, and all faults of the file as YAML.
+///
+/// So that a person with two mistakes in two documents hears of both. Bounded as [`read`] is.
+#[must_use]
+pub fn read_up_to_faults(bytes: &[u8]) -> (Vec<Node>, Vec<Fault>) {
+    let text = match decode(bytes) {
+        Ok(text) => text,
+        Err(fault) => return (Vec::new(), vec![fault]),
+    };
+    let built = Builder::new(text).run();
+    let good = text.get(..built.good_bytes).unwrap_or_default();
+    match mean(good, built.documents) {
+        Ok(documents) => (documents, built.faults),
+        Err(faults) if built.faults.is_empty() => (Vec::new(), faults),
+        // The first reader's word counts where it has one.
+        Err(_second) => (Vec::new(), built.faults),
+    }
+}
+
+/// Gives every value of some documents the meaning that the second reader finds.
+fn mean(text: &str, mut documents: Vec<Node>) -> Result<Vec<Node>, Vec<Fault>> {
     if documents.is_empty() {
         return Ok(documents);
     }
@@ -248,9 +271,22 @@ enum Parts {
     Map { entries: Vec<Entry>, key: Option<(String, Mark)>, seen: BTreeMap<String, Mark> },
 }
 
+/// What the first reader made of a text.
+struct Built {
+    /// Documents before the first with a fault.
+    documents: Vec<Node>,
+    /// Where these end.
+    good_bytes: usize,
+    faults: Vec<Fault>,
+}
+
 /// Makes trees from events, without recursion.
 struct Builder<'t> {
     text: &'t str,
+    /// Documents and characters before the document at hand.
+    before: (usize, usize),
+    /// The same of the first document with a fault.
+    good: Option<(usize, usize)>,
     open: Vec<Open>,
     documents: Vec<Node>,
     nodes: usize,
@@ -259,10 +295,18 @@ struct Builder<'t> {
 
 impl<'t> Builder<'t> {
     fn new(text: &'t str) -> Self {
-        Self { text, open: Vec::new(), documents: Vec::new(), nodes: 0, faults: Vec::new() }
+        Self {
+            text,
+            before: (0, 0),
+            good: None,
+            open: Vec::new(),
+            documents: Vec::new(),
+            nodes: 0,
+            faults: Vec::new(),
+        }
     }
 
-    fn run(mut self) -> Result<Vec<Node>, Vec<Fault>> {
+    fn run(mut self) -> Built {
         let mut parser = Parser::new_from_str(self.text);
         while let Some(next) = parser.next_event() {
             match next {
@@ -278,23 +322,36 @@ impl<'t> Builder<'t> {
                     if fault.at.line == at.line {
                         fault.path = self.path();
                     }
-                    self.faults.push(fault);
+                    self.add(fault);
                     break;
                 }
             }
         }
-        if self.faults.is_empty() { Ok(self.documents) } else { Err(self.faults) }
+        let Some((documents, characters)) = self.good else {
+            let good_bytes = self.text.len();
+            return Built { documents: self.documents, good_bytes, faults: self.faults };
+        };
+        self.documents.truncate(documents);
+        let end = self.text.char_indices().nth(characters).map_or(self.text.len(), |(at, _)| at);
+        Built { documents: self.documents, good_bytes: end, faults: self.faults }
+    }
+
+    fn add(&mut self, fault: Fault) {
+        self.good.get_or_insert(self.before);
+        self.faults.push(fault);
     }
 
     /// Takes one event; false: stop, a bound is reached.
     fn take(&mut self, event: Event<'t>, span: Span) -> bool {
         let at = mark(span.start);
         match event {
-            Event::Nothing
-            | Event::StreamStart
-            | Event::StreamEnd
-            | Event::DocumentStart(_)
-            | Event::DocumentEnd => return true,
+            Event::DocumentStart(_) => {
+                self.before = (self.documents.len(), span.start.index());
+                return true;
+            }
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {
+                return true;
+            }
             Event::Alias(_) => {
                 self.fault(at, hints::NO_ALIAS);
                 self.close(Node { at, kind: scalar(String::new(), true) });
@@ -333,12 +390,12 @@ impl<'t> Builder<'t> {
         self.nodes += 1;
         if self.open.len() > limits::SPEC_DEPTH_MAX {
             let message = format!("is nested more than {} levels deep", limits::SPEC_DEPTH_MAX);
-            self.faults.push(Fault::at(at, message));
+            self.add(Fault::at(at, message));
             return false;
         }
         if self.nodes > limits::SPEC_NODES_MAX {
             let message = format!("the file has more than {} values", limits::SPEC_NODES_MAX);
-            self.faults.push(Fault::at(at, message));
+            self.add(Fault::at(at, message));
             return false;
         }
         self.faults.len() < FAULTS_MAX
@@ -356,7 +413,7 @@ impl<'t> Builder<'t> {
 
     fn fault(&mut self, at: Mark, message: impl Into<String>) {
         let path = self.path();
-        self.faults.push(Fault { at, path, message: message.into() });
+        self.add(Fault { at, path, message: message.into() });
     }
 
     /// Puts a finished value where it belongs.

@@ -10,7 +10,7 @@ use super::Reading;
 use super::placeholders::Place as Stage;
 use crate::access::yaml::Kind;
 use crate::access::yaml::fields::{Fields, Item, Place, shorten};
-use crate::model::params::{ParamSchema, ParamType};
+use crate::model::params::{ParamSchema, ParamType, fill_value};
 use crate::model::spec::TaskSpec;
 use crate::model::template::Template;
 
@@ -157,10 +157,9 @@ impl Reading<'_> {
                     self.findings.error(place, message);
                     continue;
                 };
-                if holds_braces(value) {
-                    continue;
-                }
-                if let Err(problem) = schema.check(value) {
+                // What is filled in later is checked then; doubled braces are plain text.
+                let plain = fill_value(value, &|_name| None);
+                if let Some(problem) = plain.ok().and_then(|plain| schema.check(&plain).err()) {
                     self.findings.error(place, problem);
                 }
             }

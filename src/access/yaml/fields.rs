@@ -343,7 +343,12 @@ impl<'a> Fields<'a> {
             unknown = true;
             let (_, place, _) = pair(&self.place, entry);
             let near = suggestion(&entry.key, self.known.iter().copied());
-            findings.error(&place, format!("unknown key {:?}{near}", shorten(&entry.key)));
+            let known = if near.is_empty() {
+                format!("; known are {}", self.known.join(", "))
+            } else {
+                near
+            };
+            findings.error(&place, format!("unknown key {:?}{known}", shorten(&entry.key)));
         }
         unknown
     }

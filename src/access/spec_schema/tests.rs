@@ -1,0 +1,5 @@
+//! placeholder
+#[test]
+fn print() {
+    println!("{:#}", super::schema());
+}
