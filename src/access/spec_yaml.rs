@@ -301,7 +301,8 @@ impl Reading<'_> {
 /// An IANA zone that the system knows; an unknown one gets the nearest known.
 pub fn zone(item: &Item<'_>, findings: &mut Findings) -> Option<String> {
     let text = item.word(findings)?;
-    if jiff::tz::TimeZone::get(text).is_ok() {
+    // By its exact name: the system's library is less patient than ours, and tasks get it as TZ.
+    if jiff::tz::TimeZone::get(text).is_ok_and(|zone| zone.iana_name() == Some(text)) {
         return Some(text.to_owned());
     }
     let names: Vec<String> =

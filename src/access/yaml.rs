@@ -195,6 +195,10 @@ fn decode(bytes: &[u8]) -> Result<&str, Fault> {
         return Err(Fault::at(Mark::default(), message));
     }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        let message = "found UTF-16, which is not read; save the file as UTF-8";
+        return Err(Fault::at(Mark { line: 1, column: 1 }, message));
+    }
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
         let byte = bytes.get(error.valid_up_to()).copied().unwrap_or_default();
@@ -389,8 +393,7 @@ impl<'t> Builder<'t> {
     fn within_bounds(&mut self, at: Mark) -> bool {
         self.nodes += 1;
         if self.open.len() > limits::SPEC_DEPTH_MAX {
-            let message = format!("is nested more than {} levels deep", limits::SPEC_DEPTH_MAX);
-            self.add(Fault::at(at, message));
+            self.fault(at, hints::too_deep());
             return false;
         }
         if self.nodes > limits::SPEC_NODES_MAX {
@@ -444,7 +447,10 @@ impl<'t> Builder<'t> {
             Kind::Scalar(s) => {
                 let first = seen.insert(s.text.clone(), at);
                 let twice = |m: Mark| {
-                    format!("the key {:?} is written twice; first on line {}", s.text, m.line)
+                    format!(
+                        "the key {:?} is written twice; first on line {}; keep one of them",
+                        s.text, m.line
+                    )
                 };
                 let problem = first.map(twice);
                 (s.text, problem)

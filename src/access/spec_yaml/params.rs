@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Reading;
 use super::placeholders::Place as Stage;
 use crate::access::yaml::Kind;
-use crate::access::yaml::fields::{Fields, Item, Place, shorten};
+use crate::access::yaml::fields::{Fields, Item, Place, shorten, suggestion};
 use crate::model::params::{ParamSchema, ParamType, fill_value};
 use crate::model::spec::TaskSpec;
 use crate::model::template::Template;
@@ -152,7 +152,10 @@ impl Reading<'_> {
                     let message = if declared.is_empty() {
                         format!("{name} is not declared; the task has no runtimeParams")
                     } else {
-                        format!("{name} is not declared in runtimeParams; {}", declared.join(", "))
+                        let near = suggestion(name, declared.iter().copied());
+                        let known = format!("; declared are {}", declared.join(", "));
+                        let known = if near.is_empty() { known } else { near };
+                        format!("{name} is not declared in runtimeParams{known}")
                     };
                     self.findings.error(place, message);
                     continue;

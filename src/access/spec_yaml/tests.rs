@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{SpecContext, read};
+use super::{SpecContext, read as file_of};
 use crate::model::cycle::{CycleRule, CycleUnit};
 use crate::model::event::SpecFile;
 use crate::model::params::ParamType;
 use crate::model::spec::{Backoff, DepType, Misfire, Overlap, Strength, TaskSpec, TriggerKind};
 
-mod bad;
+pub(in crate::access) mod files;
 
 const BASE: &str = "taskId: a.b.v1\nversion: 1\nowner: o\ntaskType: SHELL\nhandler: 'true'\n";
 
-fn context() -> SpecContext {
+pub(in crate::access) fn context() -> SpecContext {
     SpecContext {
         task_types: BTreeSet::from(["BATCH_SETTLE".to_owned()]),
         timezone: "UTC".to_owned(),
@@ -24,7 +24,7 @@ fn context() -> SpecContext {
 }
 
 fn file(text: &str) -> SpecFile {
-    read("/etc/sched.d/x.yaml", text.as_bytes(), &context())
+    file_of("/etc/sched.d/x.yaml", text.as_bytes(), &context())
 }
 
 /// The one definition of `BASE` with more keys.

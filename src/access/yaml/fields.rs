@@ -14,6 +14,7 @@ use super::{Entry, Fault, Kind, Mark, Node, Scalar};
 use crate::limits;
 use crate::model::event::SpecError;
 use crate::model::spec::JsonMap;
+use crate::model::suggest::nearest;
 
 /// Where something stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,13 +90,21 @@ impl Findings {
 #[must_use]
 #[expect(single_use_lifetimes, reason = "an anonymous lifetime is not allowed in this place")]
 pub fn suggestion<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
+    // The measure is quadratic; nobody mistypes a word of this length by a letter.
+    const CHARS_MAX: usize = 200;
+    if word.chars().nth(CHARS_MAX).is_some() {
+        return String::new();
+    }
     let lower = word.to_lowercase();
+    let known: Vec<&str> = known.into_iter().collect();
     known
-        .into_iter()
-        .map(|k| (strsim::jaro_winkler(&lower, &k.to_lowercase()), k))
+        .iter()
+        .map(|k| (strsim::jaro_winkler(&lower, &k.to_lowercase()), *k))
         .filter(|(score, _)| *score >= 0.75)
         .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map_or_else(String::new, |(_, k)| format!("; did you mean {k}?"))
+        .map(|(_, near)| near)
+        .or_else(|| nearest(word, known.iter().copied()))
+        .map_or_else(String::new, |near| format!("; did you mean {near}?"))
 }
 
 /// One value with its place.
