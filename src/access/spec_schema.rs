@@ -59,7 +59,10 @@ fn open(name: &str, schema: &mut Value) {
         }
     }
     if let Value::Object(schema) = schema {
-        schema.insert("required".to_owned(), json!(required));
+        schema.remove("required");
+        if !required.is_empty() {
+            schema.insert("required".to_owned(), json!(required));
+        }
     }
 }
 
@@ -93,4 +96,4 @@ fn allow_null(property: &mut Value) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::access) mod tests;

@@ -78,6 +78,9 @@ pub fn read(path: &str, bytes: &[u8], context: &SpecContext) -> SpecFile {
     }
     let mut seen: BTreeMap<TaskId, u32> = BTreeMap::new();
     for document in &documents {
+        if reading.findings.is_full() {
+            break;
+        }
         let Some(spec) = reading.task(&Item::document(document)) else { continue };
         let first = seen.insert(spec.task_id.clone(), document.at.line);
         if let Some(line) = first {
@@ -89,9 +92,7 @@ pub fn read(path: &str, bytes: &[u8], context: &SpecContext) -> SpecFile {
         specs.push(Arc::new(spec));
     }
     faults.into_iter().for_each(|fault| reading.findings.fault(fault));
-    let Findings { mut errors, warnings, .. } = reading.findings;
-    errors.sort();
-    errors.dedup();
+    let (errors, warnings) = reading.findings.into_errors();
     if !errors.is_empty() {
         specs.clear();
     }
@@ -143,7 +144,7 @@ struct Reading<'c> {
 impl Reading<'_> {
     /// Reads one document; `None` if anything in it is wrong.
     fn task(&mut self, document: &Item<'_>) -> Option<TaskSpec> {
-        let before = self.findings.errors.len();
+        let before = self.findings.count();
         self.uses.clear();
         let mut fields = document.map(&mut self.findings)?;
         let identity = self.identity(&mut fields);
@@ -203,9 +204,9 @@ impl Reading<'_> {
             rollout: plan.rollout,
             retention: plan.retention,
         };
-        self.check_placeholders(&spec, self.findings.errors.len() == before);
+        self.check_placeholders(&spec, self.findings.count() == before);
         self.check_trigger_params(&spec, &plan.trigger_places);
-        (self.findings.errors.len() == before).then_some(spec)
+        (self.findings.count() == before).then_some(spec)
     }
 
     fn identity(&mut self, fields: &mut Fields<'_>) -> Identity {
@@ -305,6 +306,9 @@ pub fn zone(item: &Item<'_>, findings: &mut Findings) -> Option<String> {
     if jiff::tz::TimeZone::get(text).is_ok_and(|zone| zone.iana_name() == Some(text)) {
         return Some(text.to_owned());
     }
+    if findings.is_full() {
+        return item.refuse(findings, "");
+    }
     let names: Vec<String> =
         jiff::tz::db().available().map(|name| name.as_str().to_owned()).collect();
     let near = suggestion(text, names.iter().map(String::as_str));
@@ -322,4 +326,4 @@ struct Identity {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::access) mod tests;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::json::JsonMap;
+use super::schema;
 use super::suggest::nearest;
 use super::template::{Template, TemplateError, Unfilled};
 
@@ -58,6 +59,7 @@ pub struct ParamSchema {
     /// The greatest value.
     pub max: Option<Value>,
     /// A regular expression that the whole text must match.
+    #[schemars(schema_with = "schema::text")]
     pub pattern: Option<String>,
     /// Masked wherever it is shown.
     pub secret: bool,

@@ -7,7 +7,6 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::json;
 
-use super::json::JsonMap;
 use super::params::{ParamSchema, ParamType};
 use super::spec::Dependency;
 use super::trigger::{KEYS_OF_SOME_KINDS, TRIGGER_KINDS, TaskTrigger};
@@ -84,16 +83,15 @@ pub(super) fn final_states(_: &mut SchemaGenerator) -> Schema {
 
 /// Adds to the schema of a trigger's keys which of them go together.
 pub(super) fn trigger(mut keys: Schema) -> Schema {
-    let has = |key: &&str| json!({ "required": [key] });
+    let has = |key: &&str| json!({ "required": [key], "properties": { (*key): { "not": { "type": "null" } } } });
     let kinds: Vec<_> = TRIGGER_KINDS.iter().map(has).collect();
     keys.insert("oneOf".to_owned(), kinds.into());
-    let belongs: JsonMap = KEYS_OF_SOME_KINDS
-        .iter()
-        .map(|(key, of)| {
-            ((*key).to_owned(), json!({ "anyOf": of.iter().map(has).collect::<Vec<_>>() }))
-        })
-        .collect();
-    keys.insert("dependentSchemas".to_owned(), belongs.into());
+    let belongs = |(key, of): &(&str, &[&str])| {
+        let any: Vec<_> = of.iter().map(has).collect();
+        json!({ "if": has(key), "then": { "anyOf": any } })
+    };
+    let belonging: Vec<_> = KEYS_OF_SOME_KINDS.iter().map(belongs).collect();
+    keys.insert("allOf".to_owned(), belonging.into());
     keys
 }
 

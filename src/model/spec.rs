@@ -232,7 +232,7 @@ impl Default for LogLimits {
     }
 }
 
-/// When a failed attempt is tried again (requirement F2).
+/// When a failed attempt is tried again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RetryPolicy {
@@ -254,6 +254,7 @@ pub struct RetryPolicy {
     pub jitter: f64,
     /// Error codes that are tried again, `*` at the end allowed; without it, all but
     /// CANCEL_REQUESTED.
+    #[schemars(schema_with = "schema::texts")]
     pub retry_on: Option<Vec<String>>,
 }
 
@@ -280,7 +281,7 @@ pub enum Backoff {
     Exponential,
 }
 
-/// One edge of the graph: this task waits for another (requirements C1, C2).
+/// One edge of the graph: this task waits for another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Dependency {
@@ -336,7 +337,7 @@ pub enum OnUpstream {
     Latest,
 }
 
-/// What happens when waiting for dependencies has taken too long (requirement C5).
+/// What happens when waiting for dependencies has taken too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum OnDependencyTimeout {

@@ -145,6 +145,9 @@ impl Reading<'_> {
     ) {
         for (trigger, places) in spec.triggers.iter().zip(places) {
             for (name, place) in places {
+                if self.findings.is_full() {
+                    return;
+                }
                 let Some(value) = trigger.params.get(name) else { continue };
                 let Some(schema) = spec.runtime_params.get(name) else {
                     let declared: Vec<&str> =
@@ -153,8 +156,9 @@ impl Reading<'_> {
                         format!("{name} is not declared; the task has no runtimeParams")
                     } else {
                         let near = suggestion(name, declared.iter().copied());
-                        let known = format!("; declared are {}", declared.join(", "));
-                        let known = if near.is_empty() { known } else { near };
+                        let some = declared.get(..20).unwrap_or(&declared).join(", ");
+                        let known =
+                            if near.is_empty() { format!("; declared are {some}") } else { near };
                         format!("{name} is not declared in runtimeParams{known}")
                     };
                     self.findings.error(place, message);

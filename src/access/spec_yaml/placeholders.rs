@@ -52,6 +52,9 @@ impl Reading<'_> {
         let uses = std::mem::take(&mut self.uses);
         self.check_circles(&uses);
         for used in uses {
+            if self.findings.is_full() {
+                return;
+            }
             for name in used.template.names() {
                 let linked = ["file.", "event.", "deps."].iter().any(|p| name.starts_with(p));
                 if linked && !whole {
@@ -125,21 +128,27 @@ fn circles<'a>(edges: &BTreeMap<&'a str, Vec<&'a str>>) -> Vec<Vec<&'a str>> {
     for start in edges.keys() {
         // The nodes from `start` on, each with the number of its edges that have been followed.
         let mut path: Vec<(&str, usize)> = vec![(start, 0)];
+        // Where each of them stands in it.
+        let mut places: BTreeMap<&str, usize> = BTreeMap::from([(*start, 0)]);
         while let Some((node, followed)) = path.last_mut() {
             let node = *node;
             let next = if done.contains(node) { None } else { edges.get(node) };
             let Some(next) = next.and_then(|nodes| nodes.get(*followed)).copied() else {
                 done.insert(node);
+                places.remove(node);
                 path.pop();
                 continue;
             };
             *followed += 1;
-            match path.iter().position(|(before, _)| *before == next) {
+            match places.get(next) {
                 Some(at) => {
-                    let nodes = path[at..].iter().map(|(node, _)| *node);
+                    let nodes = path.iter().skip(*at).map(|(node, _)| *node);
                     found.push(nodes.chain([next]).collect());
                 }
-                None => path.push((next, 0)),
+                None => {
+                    places.insert(next, path.len());
+                    path.push((next, 0));
+                }
             }
         }
     }
