@@ -158,7 +158,12 @@ fn mean(text: &str, mut documents: Vec<Node>) -> Result<Vec<Node>, Vec<Fault>> {
     for document in serde_yaml::Deserializer::from_str(text) {
         match Meaning::deserialize(document) {
             Ok(value) => values.push(value),
-            Err(error) => return Err(vec![Fault::at(place(&error), error.to_string())]),
+            Err(error) => {
+                let at = place(&error).min(end_of(text));
+                let message =
+                    format!("two YAML readers understand this differently; use quotes: {error}");
+                return Err(vec![Fault::at(at, message)]);
+            }
         }
     }
     if values.len() != documents.len() {
@@ -217,15 +222,24 @@ fn decode(bytes: &[u8]) -> Result<&str, Fault> {
     Ok(text)
 }
 
-/// What YAML does not allow to stand in a file as it is.
+/// What does not stand in a file as it is: control characters, and what ends a line to some readers
+/// of YAML and not to others.
 fn is_control(c: char) -> bool {
-    c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}')
+    (c.is_control() && !matches!(c, '\t' | '\n' | '\r')) || ends_some_lines(c)
+}
+
+/// Characters that even an escape brings into no value: JSON, the stored form, writes them as they
+/// are, and that form is to be read again.
+fn ends_some_lines(c: char) -> bool {
+    matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}')
 }
 
 /// The place right behind a text.
 fn end_of(text: &str) -> Mark {
-    let line = text.matches('\n').count() + 1;
-    let column = text.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    // A carriage return ends a line too, and once only where a line feed follows it.
+    let breaks = text.bytes().zip(text.bytes().skip(1).chain([0]));
+    let line = 1 + breaks.filter(|(c, next)| *c == b'\n' || (*c == b'\r' && *next != b'\n')).count();
+    let column = text.rsplit(['\n', '\r']).next().unwrap_or_default().chars().count() + 1;
     Mark {
         line: u32::try_from(line).unwrap_or(u32::MAX),
         column: u32::try_from(column).unwrap_or(u32::MAX),
@@ -320,7 +334,8 @@ impl<'t> Builder<'t> {
                     }
                 }
                 Err(error) => {
-                    let at = mark(*error.marker());
+                    // The line behind the last one is none of the file's.
+                    let at = mark(*error.marker()).min(end_of(self.text));
                     let mut fault = hints::explain(self.text, at, error.info());
                     // A cause on another line belongs to another key.
                     if fault.at.line == at.line {
@@ -364,6 +379,10 @@ impl<'t> Builder<'t> {
                 self.properties(at, anchor, tag.as_deref());
                 if text.contains('\0') {
                     self.fault(at, "holds a NUL character (\\0), which no program can be given");
+                }
+                if let Some(c) = text.chars().find(|c| ends_some_lines(*c)) {
+                    let message = format!("holds the control character U+{:04X}; remove it", u32::from(c));
+                    self.fault(at, message);
                 }
                 let plain = style == ScalarStyle::Plain;
                 self.close(Node { at, kind: scalar(text.into_owned(), plain) });

@@ -127,7 +127,7 @@ pub fn suggestion<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> S
     // The measure is quadratic; nobody mistypes a word of this length by a letter.
     const CHARS_MAX: usize = 200;
     // More than the zones of the world.
-    const KNOWN_MAX: usize = 1000;
+    const KNOWN_MAX: usize = 700;
     if word.chars().nth(CHARS_MAX).is_some() {
         return String::new();
     }

@@ -45,6 +45,11 @@ fn in_words(info: &str) -> String {
     if info.contains("quoted scalar") && info.contains("end of stream") {
         return "opens a quote that is never closed; close it".to_owned();
     }
+    if info.contains("simple key expect") || info.contains("did not find expected key") {
+        return "found a line that is no \"key: value\", here or just before; give it its colon, or \
+                the indentation of what it belongs to"
+            .to_owned();
+    }
     format!("is not YAML: {info}")
 }
 

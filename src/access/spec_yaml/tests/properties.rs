@@ -22,6 +22,12 @@ fn text() -> BoxedStrategy<Value> {
     "[a-zA-Z0-9é:#'\"*&%@ -]{0,12}x".prop_map(|text| json!(text)).boxed()
 }
 
+/// Whatever a person might paste, as far as it may stand in a value.
+fn any_text() -> BoxedStrategy<Value> {
+    let refused = |c: char| matches!(c, '\0' | '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}');
+    any::<String>().prop_map(move |text| json!(text.replace(refused, " "))).boxed()
+}
+
 fn whole(range: std::ops::RangeInclusive<i64>) -> BoxedStrategy<Value> {
     range.prop_map(|n| json!(n)).boxed()
 }
@@ -177,7 +183,7 @@ fn definition() -> BoxedStrategy<Value> {
     ]);
     let execution = some(vec![
         ("name", text()),
-        ("description", text()),
+        ("description", any_text()),
         ("labels", map(text())),
         ("args", list(template())),
         ("env", map(template())),
