@@ -13,7 +13,7 @@ fn load(bytes: &[u8]) -> SpecFile {
 /// # Panics
 /// If a file has both definitions and errors, if an error stands nowhere in the file, or if a
 /// definition does not survive the store and the reader.
-pub fn check_spec(bytes: &[u8]) {
+pub(crate) fn check_spec(bytes: &[u8]) {
     let file = load(bytes);
     assert!(file.errors.is_empty() || file.specs.is_empty(), "a file is whole or refused");
     let lines = bytes.iter().filter(|byte| matches!(byte, b'\n' | b'\r')).count() + 1;

@@ -1,7 +1,8 @@
 //! The fuzz targets on a stable toolchain: known spec files, broken in small ways.
 //!
 //! A fixed number of cases, so that a test run is the same every time. `SCHED_FUZZ_SECONDS=60` goes
-//! on from a new seed for that long; a failure names its seed, and `SCHED_FUZZ_SEED=…` repeats it.
+//! on from a new seed for that long; a failure names its seed (an abort leaves it in
+//! `target/tmp/fuzz-seed`), and `SCHED_FUZZ_SEED=…` repeats it.
 
 #![expect(
     clippy::unwrap_used,
@@ -146,6 +147,8 @@ impl Drop for Seed {
 
 fn case(corpus: &[Vec<u8>], seed: u64) {
     let _named = Seed(seed);
+    // A stack that runs out ends the process without a word; its seed is here.
+    std::fs::write(concat!(env!("CARGO_TARGET_TMPDIR"), "/fuzz-seed"), seed.to_string()).unwrap();
     invariants::check_spec(&broken(corpus, &mut Chance(seed)));
 }
 

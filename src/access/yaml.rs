@@ -238,7 +238,8 @@ fn ends_some_lines(c: char) -> bool {
 fn end_of(text: &str) -> Mark {
     // A carriage return ends a line too, and once only where a line feed follows it.
     let breaks = text.bytes().zip(text.bytes().skip(1).chain([0]));
-    let line = 1 + breaks.filter(|(c, next)| *c == b'\n' || (*c == b'\r' && *next != b'\n')).count();
+    let line =
+        1 + breaks.filter(|(c, next)| *c == b'\n' || (*c == b'\r' && *next != b'\n')).count();
     let column = text.rsplit(['\n', '\r']).next().unwrap_or_default().chars().count() + 1;
     Mark {
         line: u32::try_from(line).unwrap_or(u32::MAX),
@@ -301,6 +302,7 @@ struct Built {
 /// Makes trees from events, without recursion.
 struct Builder<'t> {
     text: &'t str,
+    end: Mark,
     /// Documents and characters before the document at hand.
     before: (usize, usize),
     /// The same of the first document with a fault.
@@ -315,6 +317,7 @@ impl<'t> Builder<'t> {
     fn new(text: &'t str) -> Self {
         Self {
             text,
+            end: end_of(text),
             before: (0, 0),
             good: None,
             open: Vec::new(),
@@ -334,8 +337,7 @@ impl<'t> Builder<'t> {
                     }
                 }
                 Err(error) => {
-                    // The line behind the last one is none of the file's.
-                    let at = mark(*error.marker()).min(end_of(self.text));
+                    let at = mark(*error.marker()).min(self.end);
                     let mut fault = hints::explain(self.text, at, error.info());
                     // A cause on another line belongs to another key.
                     if fault.at.line == at.line {
@@ -355,7 +357,9 @@ impl<'t> Builder<'t> {
         Built { documents: self.documents, good_bytes: end, faults: self.faults }
     }
 
-    fn add(&mut self, fault: Fault) {
+    fn add(&mut self, mut fault: Fault) {
+        // The line behind the last one is none of the file's.
+        fault.at = fault.at.min(self.end);
         self.good.get_or_insert(self.before);
         self.faults.push(fault);
     }
@@ -381,7 +385,8 @@ impl<'t> Builder<'t> {
                     self.fault(at, "holds a NUL character (\\0), which no program can be given");
                 }
                 if let Some(c) = text.chars().find(|c| ends_some_lines(*c)) {
-                    let message = format!("holds the control character U+{:04X}; remove it", u32::from(c));
+                    let message =
+                        format!("holds the control character U+{:04X}; remove it", u32::from(c));
                     self.fault(at, message);
                 }
                 let plain = style == ScalarStyle::Plain;
