@@ -164,8 +164,8 @@ fn parameters() -> BoxedStrategy<Value> {
     )
 }
 
-/// Every key of a definition, each there or not.
-fn definition() -> BoxedStrategy<Value> {
+/// What runs, each key there or not.
+fn execution() -> BoxedStrategy<Value> {
     let limits = some(vec![
         ("memory", size()),
         ("openFiles", whole(1..=9999)),
@@ -181,7 +181,7 @@ fn definition() -> BoxedStrategy<Value> {
         ("jitter", (0.0..=1.0f64).prop_map(|n| json!(n)).boxed()),
         ("retryOn", list(words(&["TIMEOUT", "EXIT_*", "*"]))),
     ]);
-    let execution = some(vec![
+    some(vec![
         ("name", text()),
         ("description", any_text()),
         ("labels", map(text())),
@@ -201,8 +201,12 @@ fn definition() -> BoxedStrategy<Value> {
         ("dedupKey", words(&["{params.day}", "x"])),
         ("outputs", list(words(&["out/{date}.csv", "/x"]))),
         ("log", some(vec![("maxBytes", size())])),
-    ]);
-    let scheduling = some(vec![
+    ])
+}
+
+/// When and in which order, each key there or not.
+fn scheduling() -> BoxedStrategy<Value> {
+    some(vec![
         ("triggers", triggers()),
         ("timezone", words(&["UTC", "Europe/Berlin"])),
         (
@@ -221,12 +225,16 @@ fn definition() -> BoxedStrategy<Value> {
         ("enabled", flag()),
         ("rollout", whole(1..=100)),
         ("retention", some(vec![("days", whole(1..=99)), ("instances", whole(1..=9999))])),
-    ]);
+    ])
+}
+
+/// Every key of a definition, each there or not.
+fn definition() -> BoxedStrategy<Value> {
     let fixed = || {
         json!({"taskId": "a.b.v2", "version": 2, "owner": "o", "taskType": "SHELL",
         "handler": "true", "staticParams": {"s": {"deep": [1, null, "x"]}}})
     };
-    (execution, scheduling, parameters())
+    (execution(), scheduling(), parameters())
         .prop_map(move |(execution, scheduling, parameters)| {
             let mut whole = Map::new();
             for part in [fixed(), execution, scheduling, json!({"runtimeParams": parameters})] {
