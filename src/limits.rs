@@ -10,6 +10,14 @@ pub const SPEC_FILE_BYTES_MAX: usize = 256 * 1024;
 pub const SPEC_DEPTH_MAX: usize = 32;
 /// Values in a spec file.
 pub const SPEC_NODES_MAX: usize = 20_000;
+/// Bytes of a condition on an edge.
+pub const CONDITION_BYTES_MAX: usize = 1024;
+/// Nesting of a condition on an edge, in brackets and in operators.
+pub const CONDITION_DEPTH_MAX: u16 = 24;
+/// Values that a condition which goes through a list or map may be asked about.
+pub const CONDITION_VALUES_MAX: usize = 1000;
+/// Faults of one file that are told; the others are counted.
+pub const SPEC_FAULTS_MAX: usize = 200;
 /// Longest duration that a spec or the configuration may name: a hundred years.
 pub const DURATION_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// Bytes of a cron expression.

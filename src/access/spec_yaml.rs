@@ -7,7 +7,9 @@
 //! It does not know other files: whether an upstream exists and whether the graph has a cycle is
 //! for the registry to say.
 
+mod engines;
 mod execution;
+mod later;
 mod params;
 mod placeholders;
 mod scheduling;
@@ -29,8 +31,8 @@ use crate::model::template::Template;
 
 /// Types that are always there.
 pub const BUILT_IN_TYPES: [&str; 2] = ["SHELL", "EXEC"];
-/// Types of the contract that come with a later version.
-pub const LATER_TYPES: [&str; 4] = ["PYTHON", "SPARK", "FLINK", "SLURM"];
+/// Types of the contract that run on an engine.
+pub const ENGINE_TYPES: [&str; 4] = ["PYTHON", "SPARK", "FLINK", "SLURM"];
 
 /// What the configuration says that a spec can refer to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,32 +71,28 @@ pub fn read(path: &str, bytes: &[u8], context: &SpecContext) -> SpecFile {
     let mut reading =
         Reading { context, base: folder_of(path), findings: Findings::new(path), uses: Vec::new() };
     let mut specs: Vec<Arc<TaskSpec>> = Vec::new();
-    match yaml::read(bytes) {
-        Ok(documents) => {
-            if documents.is_empty() {
-                let whole = Place { at: Mark::default(), path: String::new() };
-                reading.findings.warning(&whole, "the file holds no task");
-            }
-            let mut seen: BTreeMap<TaskId, u32> = BTreeMap::new();
-            for document in &documents {
-                let Some(spec) = reading.task(&Item::document(document)) else { continue };
-                let first = seen.insert(spec.task_id.clone(), document.at.line);
-                if let Some(line) = first {
-                    let message = format!(
-                        "{} is defined twice in this file; first at line {line}",
-                        spec.task_id
-                    );
-                    let place = Place { at: document.at, path: "taskId".to_owned() };
-                    reading.findings.error(&place, message);
-                }
-                specs.push(Arc::new(spec));
-            }
-        }
-        Err(faults) => faults.into_iter().for_each(|fault| reading.findings.fault(fault)),
+    let (documents, faults) = yaml::read_up_to_faults(bytes);
+    if documents.is_empty() && faults.is_empty() {
+        let whole = Place { at: Mark::default(), path: String::new() };
+        reading.findings.warning(&whole, "the file holds no task");
     }
-    let Findings { mut errors, warnings, .. } = reading.findings;
-    errors.sort();
-    errors.dedup();
+    let mut seen: BTreeMap<TaskId, u32> = BTreeMap::new();
+    for document in &documents {
+        if reading.findings.is_full() {
+            break;
+        }
+        let Some(spec) = reading.task(&Item::document(document)) else { continue };
+        let first = seen.insert(spec.task_id.clone(), document.at.line);
+        if let Some(line) = first {
+            let message =
+                format!("{} is defined twice in this file; first at line {line}", spec.task_id);
+            let place = Place { at: document.at, path: "taskId".to_owned() };
+            reading.findings.error(&place, message);
+        }
+        specs.push(Arc::new(spec));
+    }
+    faults.into_iter().for_each(|fault| reading.findings.fault(fault));
+    let (errors, warnings) = reading.findings.into_errors();
     if !errors.is_empty() {
         specs.clear();
     }
@@ -146,16 +144,13 @@ struct Reading<'c> {
 impl Reading<'_> {
     /// Reads one document; `None` if anything in it is wrong.
     fn task(&mut self, document: &Item<'_>) -> Option<TaskSpec> {
-        let before = self.findings.errors.len();
+        let before = self.findings.count();
         self.uses.clear();
         let mut fields = document.map(&mut self.findings)?;
         let identity = self.identity(&mut fields);
         let run = self.execution(&mut fields);
         let attempts = self.attempts(&mut fields);
         let plan = self.scheduling(&mut fields, identity.task_id.as_ref());
-        for key in ["rollout", "retention"] {
-            fields.unsupported(key, &mut self.findings);
-        }
         fields.finish(&mut self.findings);
         if !attempts.idempotent && plan.preemptible {
             let message = "preemptible: true means that it may be started again, which idempotent: \
@@ -174,6 +169,10 @@ impl Reading<'_> {
             args: run.args,
             static_params: run.static_params,
             runtime_params: run.runtime_params,
+            python: run.engines.python,
+            spark: run.engines.spark,
+            flink: run.engines.flink,
+            slurm: run.engines.slurm,
             env: run.env,
             working_dir: run.working_dir,
             user: run.user,
@@ -202,11 +201,12 @@ impl Reading<'_> {
             max_concurrent: plan.max_concurrent,
             executor_labels: plan.executor_labels,
             enabled: plan.enabled,
-            rollout: None,
+            rollout: plan.rollout,
+            retention: plan.retention,
         };
-        self.check_placeholders(&spec, self.findings.errors.len() == before);
+        self.check_placeholders(&spec, self.findings.count() == before);
         self.check_trigger_params(&spec, &plan.trigger_places);
-        (self.findings.errors.len() == before).then_some(spec)
+        (self.findings.count() == before).then_some(spec)
     }
 
     fn identity(&mut self, fields: &mut Fields<'_>) -> Identity {
@@ -289,7 +289,9 @@ impl Reading<'_> {
         if text.starts_with('{') && !text.starts_with("{{") {
             return self.template_of(text, &item.place, stage);
         }
-        self.template_of(&absolute_from(&self.base, text), &item.place, stage)
+        // The folder's own name is no template.
+        let base = self.base.to_string_lossy().replace('{', "{{").replace('}', "}}");
+        self.template_of(&absolute_from(Path::new(&base), text), &item.place, stage)
     }
 
     fn zone_of(&mut self, item: Option<Item<'_>>) -> Option<String> {
@@ -300,8 +302,12 @@ impl Reading<'_> {
 /// An IANA zone that the system knows; an unknown one gets the nearest known.
 pub fn zone(item: &Item<'_>, findings: &mut Findings) -> Option<String> {
     let text = item.word(findings)?;
-    if jiff::tz::TimeZone::get(text).is_ok() {
+    // By its exact name: the system's library is less patient than ours, and tasks get it as TZ.
+    if jiff::tz::TimeZone::get(text).is_ok_and(|zone| zone.iana_name() == Some(text)) {
         return Some(text.to_owned());
+    }
+    if findings.is_full() {
+        return item.refuse(findings, "");
     }
     let names: Vec<String> =
         jiff::tz::db().available().map(|name| name.as_str().to_owned()).collect();
@@ -320,4 +326,4 @@ struct Identity {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::access) mod tests;

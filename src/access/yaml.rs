@@ -126,8 +126,31 @@ impl Fault {
 /// # Errors
 /// Everything that is wrong with the file as YAML, at least one fault.
 pub fn read(bytes: &[u8]) -> Result<Vec<Node>, Vec<Fault>> {
-    let text = decode(bytes).map_err(|fault| vec![fault])?;
-    let mut documents = Builder::new(text).run()?;
+    let (documents, faults) = read_up_to_faults(bytes);
+    if faults.is_empty() { Ok(documents) } else { Err(faults) }
+}
+
+/// Reads the documents before the first one with a fault, and all faults of the file as YAML.
+///
+/// So that a person with two mistakes in two documents hears of both. Bounded as [`read`] is.
+#[must_use]
+pub fn read_up_to_faults(bytes: &[u8]) -> (Vec<Node>, Vec<Fault>) {
+    let text = match decode(bytes) {
+        Ok(text) => text,
+        Err(fault) => return (Vec::new(), vec![fault]),
+    };
+    let built = Builder::new(text).run();
+    let good = text.get(..built.good_bytes).unwrap_or_default();
+    match mean(good, built.documents) {
+        Ok(documents) => (documents, built.faults),
+        Err(faults) if built.faults.is_empty() => (Vec::new(), faults),
+        // The first reader's word counts where it has one.
+        Err(_second) => (Vec::new(), built.faults),
+    }
+}
+
+/// Gives every value of some documents the meaning that the second reader finds.
+fn mean(text: &str, mut documents: Vec<Node>) -> Result<Vec<Node>, Vec<Fault>> {
     if documents.is_empty() {
         return Ok(documents);
     }
@@ -135,7 +158,12 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Node>, Vec<Fault>> {
     for document in serde_yaml::Deserializer::from_str(text) {
         match Meaning::deserialize(document) {
             Ok(value) => values.push(value),
-            Err(error) => return Err(vec![Fault::at(place(&error), error.to_string())]),
+            Err(error) => {
+                let at = place(&error).min(end_of(text));
+                let message =
+                    format!("two YAML readers understand this differently; use quotes: {error}");
+                return Err(vec![Fault::at(at, message)]);
+            }
         }
     }
     if values.len() != documents.len() {
@@ -172,6 +200,10 @@ fn decode(bytes: &[u8]) -> Result<&str, Fault> {
         return Err(Fault::at(Mark::default(), message));
     }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        let message = "found UTF-16, which is not read; save the file as UTF-8";
+        return Err(Fault::at(Mark { line: 1, column: 1 }, message));
+    }
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
         let byte = bytes.get(error.valid_up_to()).copied().unwrap_or_default();
@@ -190,15 +222,25 @@ fn decode(bytes: &[u8]) -> Result<&str, Fault> {
     Ok(text)
 }
 
-/// What YAML does not allow to stand in a file as it is.
+/// What does not stand in a file as it is: control characters, and what ends a line to some readers
+/// of YAML and not to others.
 fn is_control(c: char) -> bool {
-    c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}')
+    (c.is_control() && !matches!(c, '\t' | '\n' | '\r')) || ends_some_lines(c)
+}
+
+/// Characters that even an escape brings into no value: JSON, the stored form, writes them as they
+/// are, and that form is to be read again.
+fn ends_some_lines(c: char) -> bool {
+    matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}')
 }
 
 /// The place right behind a text.
 fn end_of(text: &str) -> Mark {
-    let line = text.matches('\n').count() + 1;
-    let column = text.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    // A carriage return ends a line too, and once only where a line feed follows it.
+    let breaks = text.bytes().zip(text.bytes().skip(1).chain([0]));
+    let line =
+        1 + breaks.filter(|(c, next)| *c == b'\n' || (*c == b'\r' && *next != b'\n')).count();
+    let column = text.rsplit(['\n', '\r']).next().unwrap_or_default().chars().count() + 1;
     Mark {
         line: u32::try_from(line).unwrap_or(u32::MAX),
         column: u32::try_from(column).unwrap_or(u32::MAX),
@@ -248,9 +290,23 @@ enum Parts {
     Map { entries: Vec<Entry>, key: Option<(String, Mark)>, seen: BTreeMap<String, Mark> },
 }
 
+/// What the first reader made of a text.
+struct Built {
+    /// Documents before the first with a fault.
+    documents: Vec<Node>,
+    /// Where these end.
+    good_bytes: usize,
+    faults: Vec<Fault>,
+}
+
 /// Makes trees from events, without recursion.
 struct Builder<'t> {
     text: &'t str,
+    end: Mark,
+    /// Documents and characters before the document at hand.
+    before: (usize, usize),
+    /// The same of the first document with a fault.
+    good: Option<(usize, usize)>,
     open: Vec<Open>,
     documents: Vec<Node>,
     nodes: usize,
@@ -259,10 +315,19 @@ struct Builder<'t> {
 
 impl<'t> Builder<'t> {
     fn new(text: &'t str) -> Self {
-        Self { text, open: Vec::new(), documents: Vec::new(), nodes: 0, faults: Vec::new() }
+        Self {
+            text,
+            end: end_of(text),
+            before: (0, 0),
+            good: None,
+            open: Vec::new(),
+            documents: Vec::new(),
+            nodes: 0,
+            faults: Vec::new(),
+        }
     }
 
-    fn run(mut self) -> Result<Vec<Node>, Vec<Fault>> {
+    fn run(mut self) -> Built {
         let mut parser = Parser::new_from_str(self.text);
         while let Some(next) = parser.next_event() {
             match next {
@@ -272,29 +337,44 @@ impl<'t> Builder<'t> {
                     }
                 }
                 Err(error) => {
-                    let at = mark(*error.marker());
+                    let at = mark(*error.marker()).min(self.end);
                     let mut fault = hints::explain(self.text, at, error.info());
                     // A cause on another line belongs to another key.
                     if fault.at.line == at.line {
                         fault.path = self.path();
                     }
-                    self.faults.push(fault);
+                    self.add(fault);
                     break;
                 }
             }
         }
-        if self.faults.is_empty() { Ok(self.documents) } else { Err(self.faults) }
+        let Some((documents, characters)) = self.good else {
+            let good_bytes = self.text.len();
+            return Built { documents: self.documents, good_bytes, faults: self.faults };
+        };
+        self.documents.truncate(documents);
+        let end = self.text.char_indices().nth(characters).map_or(self.text.len(), |(at, _)| at);
+        Built { documents: self.documents, good_bytes: end, faults: self.faults }
+    }
+
+    fn add(&mut self, mut fault: Fault) {
+        // The line behind the last one is none of the file's.
+        fault.at = fault.at.min(self.end);
+        self.good.get_or_insert(self.before);
+        self.faults.push(fault);
     }
 
     /// Takes one event; false: stop, a bound is reached.
     fn take(&mut self, event: Event<'t>, span: Span) -> bool {
         let at = mark(span.start);
         match event {
-            Event::Nothing
-            | Event::StreamStart
-            | Event::StreamEnd
-            | Event::DocumentStart(_)
-            | Event::DocumentEnd => return true,
+            Event::DocumentStart(_) => {
+                self.before = (self.documents.len(), span.start.index());
+                return true;
+            }
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {
+                return true;
+            }
             Event::Alias(_) => {
                 self.fault(at, hints::NO_ALIAS);
                 self.close(Node { at, kind: scalar(String::new(), true) });
@@ -303,6 +383,11 @@ impl<'t> Builder<'t> {
                 self.properties(at, anchor, tag.as_deref());
                 if text.contains('\0') {
                     self.fault(at, "holds a NUL character (\\0), which no program can be given");
+                }
+                if let Some(c) = text.chars().find(|c| ends_some_lines(*c)) {
+                    let message =
+                        format!("holds the control character U+{:04X}; remove it", u32::from(c));
+                    self.fault(at, message);
                 }
                 let plain = style == ScalarStyle::Plain;
                 self.close(Node { at, kind: scalar(text.into_owned(), plain) });
@@ -332,13 +417,12 @@ impl<'t> Builder<'t> {
     fn within_bounds(&mut self, at: Mark) -> bool {
         self.nodes += 1;
         if self.open.len() > limits::SPEC_DEPTH_MAX {
-            let message = format!("is nested more than {} levels deep", limits::SPEC_DEPTH_MAX);
-            self.faults.push(Fault::at(at, message));
+            self.fault(at, hints::too_deep());
             return false;
         }
         if self.nodes > limits::SPEC_NODES_MAX {
             let message = format!("the file has more than {} values", limits::SPEC_NODES_MAX);
-            self.faults.push(Fault::at(at, message));
+            self.add(Fault::at(at, message));
             return false;
         }
         self.faults.len() < FAULTS_MAX
@@ -356,7 +440,7 @@ impl<'t> Builder<'t> {
 
     fn fault(&mut self, at: Mark, message: impl Into<String>) {
         let path = self.path();
-        self.faults.push(Fault { at, path, message: message.into() });
+        self.add(Fault { at, path, message: message.into() });
     }
 
     /// Puts a finished value where it belongs.
@@ -387,7 +471,10 @@ impl<'t> Builder<'t> {
             Kind::Scalar(s) => {
                 let first = seen.insert(s.text.clone(), at);
                 let twice = |m: Mark| {
-                    format!("the key {:?} is written twice; first on line {}", s.text, m.line)
+                    format!(
+                        "the key {:?} is written twice; first on line {}; keep one of them",
+                        s.text, m.line
+                    )
                 };
                 let problem = first.map(twice);
                 (s.text, problem)

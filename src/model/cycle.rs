@@ -9,13 +9,16 @@ use std::sync::Arc;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{Span, ToSpan};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::id::InstanceId;
 use super::time::Timestamp;
 
 /// The unit of a task's cycles, from fine to coarse.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum CycleUnit {
     /// Every root instance is a cycle of its own.
@@ -42,12 +45,13 @@ impl CycleUnit {
 }
 
 /// How a task's cycle follows from a scheduled time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CycleRule {
     /// The unit.
     pub unit: CycleUnit,
     /// Units by which the scheduled time is moved first; -1 is yesterday's business date.
+    #[schemars(range(min = -876000, max = 876000))]
     pub offset: i32,
 }
 

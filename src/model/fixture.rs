@@ -30,6 +30,10 @@ pub(crate) fn spec(of: &TaskId) -> TaskSpec {
         args: Vec::new(),
         static_params: JsonMap::new(),
         runtime_params: BTreeMap::new(),
+        python: None,
+        spark: None,
+        flink: None,
+        slurm: None,
         env: BTreeMap::new(),
         working_dir: None,
         user: None,
@@ -59,6 +63,7 @@ pub(crate) fn spec(of: &TaskId) -> TaskSpec {
         executor_labels: BTreeMap::new(),
         enabled: true,
         rollout: None,
+        retention: None,
     }
 }
 

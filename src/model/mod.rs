@@ -4,8 +4,10 @@
 //! process or knows another room of the house; every other room speaks in these types.
 
 pub mod command;
+pub mod condition;
 pub mod cron;
 pub mod cycle;
+pub mod engines;
 pub mod event;
 pub mod every;
 #[cfg(test)]
@@ -20,6 +22,7 @@ pub mod plan;
 pub mod priority;
 pub mod record;
 pub mod request;
+pub mod schema;
 pub mod settings;
 pub mod spec;
 pub mod spec_error;

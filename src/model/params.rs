@@ -7,17 +7,19 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::json::JsonMap;
+use super::schema;
 use super::suggest::nearest;
 use super::template::{Template, TemplateError, Unfilled};
 
 mod values;
 
 /// What a parameter's value must be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ParamType {
     /// Text.
@@ -39,24 +41,25 @@ pub enum ParamType {
 }
 
 /// One declared parameter.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ParamSchema {
     /// Its type.
     #[serde(rename = "type")]
     pub kind: ParamType,
-    /// Whether a run without it is refused.
+    /// Whether a run without it is refused; true by default where there is no `default`.
     pub required: bool,
     /// Its value where none is given; strings may hold placeholders.
     pub default: Option<Value>,
-    /// The allowed values; empty: any.
+    /// The allowed values.
     #[serde(rename = "enum", default, skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<Value>,
     /// The least value (numbers, dates, times, durations).
     pub min: Option<Value>,
     /// The greatest value.
     pub max: Option<Value>,
-    /// A regular expression the whole text must match.
+    /// A regular expression that the whole text must match.
+    #[schemars(schema_with = "schema::text")]
     pub pattern: Option<String>,
     /// Masked wherever it is shown.
     pub secret: bool,

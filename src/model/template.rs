@@ -168,18 +168,30 @@ fn name_at(rest: &str) -> Result<&str, String> {
     Ok(name)
 }
 
+/// Whether a name is one of the contract's. Words for one that is not are found apart from this, as
+/// these ask it of other names in turn.
+fn is_known(name: &str) -> bool {
+    let blank = |c: char| c.is_control() || c.is_whitespace();
+    let of_group = || match name.split_once('.') {
+        Some(("params" | "static" | "event", key)) => !key.is_empty(),
+        Some(("deps", rest)) => output_of(rest).is_some(),
+        _ => false,
+    };
+    NAMES.contains(&name) || (!name.contains(blank) && of_group())
+}
+
 /// Whether a name is one of the contract's; the problem in words if not.
 fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() {
         return Err("found {} without a name; write {{}} for braces".to_owned());
     }
-    if NAMES.contains(&name) {
+    if is_known(name) {
         return Ok(());
     }
     let blank = |c: char| c.is_control() || c.is_whitespace();
     if name.contains(blank) {
         let joined: String = name.split(blank).collect();
-        let hint = if check_name(&joined).is_ok() {
+        let hint = if is_known(&joined) {
             format!("did you mean {{{joined}}}?")
         } else {
             "write {{ and }} for braces".to_owned()
@@ -187,8 +199,6 @@ fn check_name(name: &str) -> Result<(), String> {
         return Err(format!("found {name:?} between braces, a name holds no blanks; {hint}"));
     }
     match name.split_once('.') {
-        Some(("params" | "static" | "event", key)) if !key.is_empty() => Ok(()),
-        Some(("deps", rest)) if output_of(rest).is_some() => Ok(()),
         Some(("deps", _)) => Err(format!(
             "found {{{name}}}; expected {{deps.TASKID.output.NAME}}, such as \
              {{deps.order.extract.v2.output.rows}}"
@@ -218,10 +228,10 @@ fn unknown(name: &str, split: Option<(&str, &str)>) -> String {
     let as_param = || plain.then(|| format!("params.{name}"));
     let near = nearest(name, NAMES).map(str::to_owned).or_else(by_group).or_else(as_param);
     let hint = near
-        .filter(|near| check_name(near).is_ok())
-        .map_or_else(String::new, |near| format!("did you mean {{{near}}}? "));
+        .filter(|near| is_known(near))
+        .map_or_else(|| ".".to_owned(), |near| format!("; did you mean {{{near}}}?"));
     format!(
-        "found the unknown placeholder {{{name}}}; {hint}Known are {names} and {{params.NAME}}, \
+        "found the unknown placeholder {{{name}}}{hint} Known are {names} and {{params.NAME}}, \
          {{static.NAME}}, {{event.NAME}}, {{deps.TASKID.output.NAME}}; write {{{{ and }}}} for braces",
         names = NAMES.map(|name| format!("{{{name}}}")).join(", "),
     )
@@ -302,6 +312,9 @@ mod tests {
             ("{param.bizDate}", 0, "did you mean {params.bizDate}?"),
             ("{bizDate}", 0, "did you mean {params.bizDate}?"),
             ("{file.size}", 0, "unknown placeholder"),
+            ("{file.modificationTime}", 0, "unknown placeholder"),
+            ("{fiel.path}", 0, "did you mean {file.path}?"),
+            ("{dep.c.v1.output.n}", 0, "did you mean {deps.c.v1.output.n}?"),
             ("{ date }", 0, "did you mean {date}?"),
             ("{\0}", 0, "write {{ and }}"),
             ("awk {print $1}", 4, "write {{ and }}"),

@@ -1,13 +1,16 @@
 //! Triggers: what starts a task (contract §2, 'Triggers'; requirement E1).
 
+use std::borrow::Cow;
 use std::time::Duration;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use super::cron::CronExpr;
 use super::id::TaskId;
 use super::instance::InstanceState;
 use super::json::JsonMap;
+use super::schema;
 use super::time::optional_millis;
 
 /// One trigger with its own parameters (requirement E1).
@@ -99,7 +102,7 @@ impl Default for FirePolicy {
 }
 
 /// What to do with missed fires.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Misfire {
     /// Record them only.
@@ -111,7 +114,7 @@ pub enum Misfire {
 }
 
 /// What to do with a fire while an earlier instance is still at it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Overlap {
     /// Record SKIPPED_OVERLAP.
@@ -144,46 +147,95 @@ pub struct TaskTrigger {
     pub states: Vec<InstanceState>,
 }
 
+/// The keys of which each trigger has exactly one.
+pub const TRIGGER_KINDS: [&str; 6] = ["cron", "every", "boot", "file", "event", "task"];
+
+/// Keys that only some kinds have, with those kinds.
+pub const KEYS_OF_SOME_KINDS: [(&str, &[&str]); 7] = [
+    ("timezone", &["cron"]),
+    ("misfire", &["cron", "every"]),
+    ("catchUpMs", &["cron", "every"]),
+    ("overlap", &["cron", "every"]),
+    ("settleMs", &["file"]),
+    ("pollMs", &["file"]),
+    ("states", &["task"]),
+];
+
 /// A trigger as the contract writes it: one key names the kind, the others belong to it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(rename = "Trigger")]
 struct Form {
+    /// Times of a cron expression: five fields, six with leading seconds, or `@daily` and the like.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text")]
     cron: Option<CronExpr>,
+    /// A fixed rate, aligned to the epoch; at least a second.
     #[serde(with = "optional_millis", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::duration")]
     every: Option<Duration>,
+    /// Once per boot of the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::only_true")]
     boot: Option<bool>,
+    /// A pattern; each file that arrives makes one run.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text")]
     file: Option<String>,
+    /// A named event from outside (`schedctl emit`).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text")]
     event: Option<String>,
+    /// Another task that reaches one of `states` for good.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::task_id")]
     task: Option<TaskId>,
+    /// IANA zone of this trigger; without it, the task's.
     #[serde(skip_serializing_if = "Option::is_none")]
     timezone: Option<String>,
+    /// What becomes of fires that were missed while no daemon ran; RUN_ONCE by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     misfire: Option<Misfire>,
+    /// Fires missed before that are recorded as MISSED; a day by default.
     #[serde(
         rename = "catchUpMs",
         with = "optional_millis",
         skip_serializing_if = "Option::is_none"
     )]
+    #[schemars(schema_with = "schema::duration")]
     catch_up: Option<Duration>,
+    /// What a fire does while a run is READY, RUNNING or waits for a retry; SKIP by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     overlap: Option<Overlap>,
+    /// A file has arrived once it is unchanged for this long, or closed after writing; 500 by default.
     #[serde(
         rename = "settleMs",
         with = "optional_millis",
         skip_serializing_if = "Option::is_none"
     )]
+    #[schemars(schema_with = "schema::duration")]
     settle: Option<Duration>,
+    /// Period of looking, for file systems without change events.
     #[serde(rename = "pollMs", with = "optional_millis", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::duration")]
     poll: Option<Duration>,
+    /// States of the other task; FAILED and TIMEOUT by default.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::final_states")]
     states: Option<Vec<InstanceState>>,
+    /// Parameters of the runs it makes; placeholders allowed.
     #[serde(skip_serializing_if = "JsonMap::is_empty")]
     params: JsonMap,
+}
+
+impl JsonSchema for Trigger {
+    fn schema_name() -> Cow<'static, str> {
+        Form::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        schema::trigger(Form::json_schema(generator))
+    }
 }
 
 impl Form {
@@ -262,6 +314,13 @@ impl FileTrigger {
 }
 
 impl TaskTrigger {
+    /// The states that it can wait for: those in which an instance can end for good.
+    pub const FINAL: [InstanceState; 4] = [
+        InstanceState::Succeeded,
+        InstanceState::Failed,
+        InstanceState::Timeout,
+        InstanceState::Cancelled,
+    ];
     /// The states where none are given.
     pub const STATES: [InstanceState; 2] = [InstanceState::Failed, InstanceState::Timeout];
 }

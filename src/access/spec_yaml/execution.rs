@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::engines::Engines;
 use super::placeholders::Place as Stage;
-use super::{BUILT_IN_TYPES, LATER_TYPES, Reading, absolute_from};
+use super::{BUILT_IN_TYPES, ENGINE_TYPES, Reading};
 use crate::access::yaml::Kind;
 use crate::access::yaml::fields::{Fields, Item, Place, shorten, suggestion, variable_problem};
 use crate::model::params::ParamSchema;
@@ -18,6 +19,7 @@ pub(super) struct Execution {
     pub(super) args: Vec<Template>,
     pub(super) static_params: JsonMap,
     pub(super) runtime_params: BTreeMap<String, ParamSchema>,
+    pub(super) engines: Engines,
     pub(super) env: BTreeMap<String, Template>,
     pub(super) working_dir: Option<Template>,
     pub(super) user: Option<String>,
@@ -46,12 +48,11 @@ impl Reading<'_> {
         let task_type = fields.need("taskType", &mut self.findings);
         let task_type = task_type.and_then(|i| self.task_type(&i)).unwrap_or_default();
         let handler = fields.need("handler", &mut self.findings);
-        for key in ["python", "spark", "flink", "slurm"] {
-            fields.unsupported(key, &mut self.findings);
-        }
+        let engines = self.engines(fields, &task_type);
         let mut run = Execution {
             handler: handler.and_then(|i| self.handler(&i, &task_type)).unwrap_or_default(),
             task_type,
+            engines,
             args: self.templates(fields.take("args"), false),
             static_params: fields
                 .take("staticParams")
@@ -68,13 +69,16 @@ impl Reading<'_> {
                 .and_then(|i| i.integer(-20, 19, &mut self.findings))
                 .and_then(|n| i32::try_from(n).ok()),
             limits: Limits::default(),
-            outputs: {
-                // Until DATA_READY looks for them, a dependent would start without them.
-                fields.unsupported("outputs", &mut self.findings);
-                Vec::new()
-            },
+            outputs: Vec::new(),
             log: LogLimits::default(),
         };
+        if let Some(item) = fields.take("outputs") {
+            let place = item.place.clone();
+            run.outputs = self.templates(Some(item), true);
+            if !run.outputs.is_empty() {
+                self.in_force("outputs", &place);
+            }
+        }
         let user = fields.take("user");
         run.user = self.word_of(user);
         let group = fields.take("group");
@@ -112,13 +116,13 @@ impl Reading<'_> {
         if BUILT_IN_TYPES.contains(&text) || self.context.task_types.contains(text) {
             return Some(text.to_owned());
         }
-        if LATER_TYPES.contains(&text) {
-            let message = format!("the type {text} is not supported by this version yet");
-            self.findings.error(&item.place, message);
-            return None;
+        if ENGINE_TYPES.contains(&text) {
+            self.in_force(&format!("taskType: {text}"), &item.place);
+            return Some(text.to_owned());
         }
         let configured = self.context.task_types.iter().map(String::as_str);
-        let known: Vec<&str> = BUILT_IN_TYPES.into_iter().chain(configured).collect();
+        let built_in = BUILT_IN_TYPES.into_iter().chain(ENGINE_TYPES);
+        let known: Vec<&str> = built_in.chain(configured).collect();
         let near = suggestion(text, known.iter().copied());
         item.refuse(
             &mut self.findings,
@@ -126,16 +130,20 @@ impl Reading<'_> {
         )
     }
 
-    /// The entry as written; a program given by a relative path is found beside the spec file.
+    /// The entry as written; a program or file given by a relative path is found beside the spec
+    /// file.
     fn handler(&mut self, item: &Item<'_>, task_type: &str) -> Option<String> {
         let text = item.text(&mut self.findings)?;
         if text.trim().is_empty() {
             return item.refuse(&mut self.findings, "something to run");
         }
-        if task_type == "EXEC" && text.contains('/') {
-            return Some(absolute_from(&self.base, text));
+        match task_type {
+            _ if self.context.task_types.contains(task_type) => Some(text.to_owned()),
+            "EXEC" => self.program(item),
+            "PYTHON" => self.python_entry(item),
+            "SPARK" | "FLINK" => self.file_or_url(item),
+            _ => Some(text.to_owned()),
         }
-        Some(text.to_owned())
     }
 
     /// A list of templates, as paths or as plain texts.

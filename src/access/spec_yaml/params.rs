@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::Reading;
 use super::placeholders::Place as Stage;
 use crate::access::yaml::Kind;
-use crate::access::yaml::fields::{Fields, Item, Place, shorten};
-use crate::model::params::{ParamSchema, ParamType};
+use crate::access::yaml::fields::{Fields, Item, Place, shorten, suggestion};
+use crate::model::params::{ParamSchema, ParamType, fill_value};
 use crate::model::spec::TaskSpec;
 use crate::model::template::Template;
 
@@ -145,6 +145,9 @@ impl Reading<'_> {
     ) {
         for (trigger, places) in spec.triggers.iter().zip(places) {
             for (name, place) in places {
+                if self.findings.is_full() {
+                    return;
+                }
                 let Some(value) = trigger.params.get(name) else { continue };
                 let Some(schema) = spec.runtime_params.get(name) else {
                     let declared: Vec<&str> =
@@ -152,15 +155,18 @@ impl Reading<'_> {
                     let message = if declared.is_empty() {
                         format!("{name} is not declared; the task has no runtimeParams")
                     } else {
-                        format!("{name} is not declared in runtimeParams; {}", declared.join(", "))
+                        let near = suggestion(name, declared.iter().copied());
+                        let some = declared.get(..20).unwrap_or(&declared).join(", ");
+                        let known =
+                            if near.is_empty() { format!("; declared are {some}") } else { near };
+                        format!("{name} is not declared in runtimeParams{known}")
                     };
                     self.findings.error(place, message);
                     continue;
                 };
-                if holds_braces(value) {
-                    continue;
-                }
-                if let Err(problem) = schema.check(value) {
+                // What is filled in later is checked then; doubled braces are plain text.
+                let plain = fill_value(value, &|_name| None);
+                if let Some(problem) = plain.ok().and_then(|plain| schema.check(&plain).err()) {
                     self.findings.error(place, problem);
                 }
             }

@@ -2,6 +2,8 @@
 //!
 //! The grammar of a template is `model::template`'s; this file knows only names and places.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::Reading;
 use super::scheduling::cycle_unit;
 use crate::access::yaml::fields::{self, suggestion};
@@ -47,7 +49,12 @@ impl Reading<'_> {
     /// Where the document has faults already, a trigger or an edge may be missing from `spec` for
     /// that reason; `whole: false` leaves out what hangs on these.
     pub(super) fn check_placeholders(&mut self, spec: &TaskSpec, whole: bool) {
-        for used in std::mem::take(&mut self.uses) {
+        let uses = std::mem::take(&mut self.uses);
+        self.check_circles(&uses);
+        for used in uses {
+            if self.findings.is_full() {
+                return;
+            }
             for name in used.template.names() {
                 let linked = ["file.", "event.", "deps."].iter().any(|p| name.starts_with(p));
                 if linked && !whole {
@@ -61,14 +68,34 @@ impl Reading<'_> {
         }
     }
 
+    /// Defaults that wait for each other never get a value.
+    fn check_circles(&mut self, uses: &[Use]) {
+        let mut defaults: BTreeMap<&str, (&fields::Place, BTreeSet<String>)> = BTreeMap::new();
+        for used in uses.iter().filter(|used| used.place == Place::Default) {
+            let Some(of) = parameter(used) else { continue };
+            let own = |name: String| name.strip_prefix("params.").map(str::to_owned);
+            let names = used.template.names().into_iter().filter_map(own);
+            defaults.entry(of).or_insert_with(|| (&used.at, BTreeSet::new())).1.extend(names);
+        }
+        let edges: BTreeMap<&str, Vec<&str>> = defaults
+            .iter()
+            .map(|(of, (_, names))| (*of, names.iter().map(String::as_str).collect()))
+            .collect();
+        for circle in circles(&edges) {
+            let Some((place, _)) = circle.first().and_then(|first| defaults.get(first)) else {
+                continue;
+            };
+            let message = format!(
+                "leads back to itself: {}; give one of these a value without the others",
+                circle.join(" → ")
+            );
+            self.findings.error(place, message);
+        }
+    }
+
     /// A cycle that is no day is no date either (docs/waves.md, rule 14).
     fn check_cycle_as_date(&mut self, used: &Use, spec: &TaskSpec) {
-        let parameter = match used.place {
-            Place::Trigger(_) => used.at.path.rsplit('.').next(),
-            Place::Default => used.at.path.split('.').nth(1),
-            Place::Start | Place::Dedup => None,
-        };
-        let is_date = parameter
+        let is_date = parameter(used)
             .and_then(|name| spec.runtime_params.get(name))
             .is_some_and(|schema| schema.kind == ParamType::Date);
         let unit = cycle_unit(spec);
@@ -81,6 +108,51 @@ impl Reading<'_> {
             self.findings.error(&used.at, message);
         }
     }
+}
+
+/// The parameter that a template is, or is part of, the value of.
+fn parameter(used: &Use) -> Option<&str> {
+    let place = match used.place {
+        // `triggers[0].params.NAME…` and `runtimeParams.NAME.default…`; names hold no dots.
+        Place::Trigger(_) => used.at.path.split('.').nth(2),
+        Place::Default => used.at.path.split('.').nth(1),
+        Place::Start | Place::Dedup => None,
+    };
+    place.map(|name| name.split('[').next().unwrap_or(name))
+}
+
+/// The circles of a graph, each once, beginning and ending with the same node; in linear time.
+fn circles<'a>(edges: &BTreeMap<&'a str, Vec<&'a str>>) -> Vec<Vec<&'a str>> {
+    let mut found = Vec::new();
+    let mut done: BTreeSet<&str> = BTreeSet::new();
+    for start in edges.keys() {
+        // The nodes from `start` on, each with the number of its edges that have been followed.
+        let mut path: Vec<(&str, usize)> = vec![(start, 0)];
+        // Where each of them stands in it.
+        let mut places: BTreeMap<&str, usize> = BTreeMap::from([(*start, 0)]);
+        while let Some((node, followed)) = path.last_mut() {
+            let node = *node;
+            let next = if done.contains(node) { None } else { edges.get(node) };
+            let Some(next) = next.and_then(|nodes| nodes.get(*followed)).copied() else {
+                done.insert(node);
+                places.remove(node);
+                path.pop();
+                continue;
+            };
+            *followed += 1;
+            match places.get(next) {
+                Some(at) => {
+                    let nodes = path.iter().skip(*at).map(|(node, _)| *node);
+                    found.push(nodes.chain([next]).collect());
+                }
+                None => {
+                    places.insert(next, path.len());
+                    path.push((next, 0));
+                }
+            }
+        }
+    }
+    found
 }
 
 /// Whether a name can have a value in a place; else why not.

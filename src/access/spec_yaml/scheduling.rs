@@ -6,13 +6,14 @@ use std::time::Duration;
 use super::Reading;
 use crate::access::yaml::Kind;
 use crate::access::yaml::Mark;
-use crate::access::yaml::fields::{Fields, Item, Place, suggestion};
+use crate::access::yaml::fields::{Fields, Item, Place, shorten, suggestion};
+use crate::model::condition::Condition;
 use crate::model::cycle::{CycleRule, CycleUnit};
 use crate::model::id::{QueueName, TaskId};
 use crate::model::priority::Priority;
 use crate::model::spec::{
-    DepType, Dependency, OnDependencyTimeout, OnUpstream, Overlap, Strength, TaskSpec, Trigger,
-    TriggerKind,
+    DepType, Dependency, OnDependencyTimeout, OnUpstream, Overlap, Retention, Strength, TaskSpec,
+    Trigger, TriggerKind,
 };
 
 /// When and in which order.
@@ -33,6 +34,8 @@ pub(super) struct Plan {
     pub(super) max_concurrent: Option<u32>,
     pub(super) executor_labels: BTreeMap<String, String>,
     pub(super) enabled: bool,
+    pub(super) rollout: Option<u32>,
+    pub(super) retention: Option<Retention>,
 }
 
 /// The unit of a task's cycles, where its own spec decides it; a derived task's follows from what
@@ -51,6 +54,9 @@ pub(super) fn cycle_unit(spec: &TaskSpec) -> Option<CycleUnit> {
     Some(if run { CycleUnit::Run } else { CycleUnit::Day })
 }
 
+/// Units by which a cycle may be moved: a hundred years in hours; more would leave the calendar.
+const OFFSET_MAX: i64 = 876_000;
+
 /// A task that this one waits for, with its place.
 type Upstream = (Dependency, Place);
 
@@ -63,7 +69,7 @@ impl Reading<'_> {
             Some(item) => item.count(1, &mut self.findings),
             None => (!allowed).then_some(1),
         };
-        self.on_upstream(fields.take("onUpstream"));
+        let on_upstream = self.on_upstream(fields.take("onUpstream"));
         let give_up = [
             ("CANCEL", OnDependencyTimeout::Cancel),
             ("RUN_DEGRADED", OnDependencyTimeout::RunDegraded),
@@ -79,7 +85,7 @@ impl Reading<'_> {
             },
             cycle: fields.take("cycle").and_then(|i| self.cycle(&i)),
             depends_on: self.depends_on(fields.take("dependsOn"), own),
-            on_upstream: OnUpstream::Each,
+            on_upstream,
             dependency_timeout: fields
                 .take("dependencyTimeoutMs")
                 .and_then(|i| i.duration(least, &mut self.findings)),
@@ -106,16 +112,37 @@ impl Reading<'_> {
                 .take("enabled")
                 .and_then(|i| i.boolean(&mut self.findings))
                 .unwrap_or(true),
+            rollout: fields.take("rollout").and_then(|i| self.rollout(&i, own)),
+            retention: fields.take("retention").and_then(|i| self.retention(&i)),
         }
     }
 
-    fn on_upstream(&mut self, item: Option<Item<'_>>) {
-        let words = [("EACH", true), ("LATEST", false)];
-        let Some(item) = item else { return };
-        if item.choice(&words, &mut self.findings) == Some(false) {
-            let message = "onUpstream: LATEST is not supported by this version yet";
-            self.findings.error(&item.place, message);
+    fn on_upstream(&mut self, item: Option<Item<'_>>) -> OnUpstream {
+        let words = [("EACH", OnUpstream::Each), ("LATEST", OnUpstream::Latest)];
+        let Some(item) = item else { return OnUpstream::Each };
+        let chosen = item.choice(&words, &mut self.findings).unwrap_or(OnUpstream::Each);
+        if chosen == OnUpstream::Latest {
+            self.in_force("onUpstream: LATEST", &item.place);
         }
+        chosen
+    }
+
+    fn rollout(&mut self, item: &Item<'_>, own: Option<&TaskId>) -> Option<u32> {
+        let share = item.integer(1, 100, &mut self.findings)?;
+        if own.is_some_and(|id| id.version() == 1) {
+            let expected = "no rollout: version 1 has no lower version to take cycles from";
+            return item.refuse(&mut self.findings, expected);
+        }
+        u32::try_from(share).ok()
+    }
+
+    fn retention(&mut self, item: &Item<'_>) -> Option<Retention> {
+        let mut fields = item.map(&mut self.findings)?;
+        let days = fields.take("days").and_then(|i| i.count(1, &mut self.findings));
+        let instances = fields.take("instances").and_then(|i| i.count(1, &mut self.findings));
+        fields.finish(&mut self.findings);
+        self.in_force("retention", &item.place);
+        Some(Retention { days, instances })
     }
 
     fn cycle(&mut self, item: &Item<'_>) -> Option<CycleRule> {
@@ -128,10 +155,9 @@ impl Reading<'_> {
         let mut fields = item.map(&mut self.findings)?;
         let unit = fields.take("unit").and_then(|i| i.choice(&words, &mut self.findings));
         let offset_item = fields.take("offset");
-        // A hundred years in hours; more would leave the calendar.
         let offset = offset_item
             .as_ref()
-            .and_then(|i| i.integer(-876_000, 876_000, &mut self.findings))
+            .and_then(|i| i.integer(-OFFSET_MAX, OFFSET_MAX, &mut self.findings))
             .and_then(|n| i32::try_from(n).ok())
             .unwrap_or(0);
         fields.finish(&mut self.findings);
@@ -145,8 +171,7 @@ impl Reading<'_> {
     fn preemptible(&mut self, item: &Item<'_>) -> bool {
         let preemptible = item.boolean(&mut self.findings).unwrap_or(false);
         if preemptible {
-            let message = "is accepted, but this version never interrupts a task for another";
-            self.findings.warning(&item.place, message);
+            self.in_force("preemptible", &item.place);
         }
         preemptible
     }
@@ -203,6 +228,8 @@ impl Reading<'_> {
                 task_id: self.task_id(item)?,
                 dep_type: DepType::Success,
                 strength: Strength::Strong,
+                when: None,
+                cycle_offset: 0,
             };
             return Some((edge, item.place.clone()));
         }
@@ -213,16 +240,47 @@ impl Reading<'_> {
         let dep_type = fields.take("depType").and_then(|i| i.choice(&types, &mut self.findings));
         let strength =
             fields.take("strength").and_then(|i| i.choice(&strengths, &mut self.findings));
-        fields.unsupported("when", &mut self.findings);
-        fields.unsupported("cycleOffset", &mut self.findings);
+        let when = fields.take("when").and_then(|i| self.condition(&i));
+        let cycle_offset = fields.take("cycleOffset").map_or(0, |i| self.cycle_offset(&i));
         fields.finish(&mut self.findings);
         let id = id?;
         let edge = Dependency {
             task_id: self.task_id(&id)?,
             dep_type: dep_type.unwrap_or(DepType::Success),
             strength: strength.unwrap_or(Strength::Strong),
+            when,
+            cycle_offset,
         };
         Some((edge, id.place))
+    }
+
+    fn condition(&mut self, item: &Item<'_>) -> Option<Condition> {
+        let text = item.text(&mut self.findings)?;
+        match Condition::parse(text) {
+            Ok(condition) => Some(condition),
+            Err(error) => {
+                let message = format!("{:?} is no condition: {error}", shorten(text));
+                self.findings.error(&item.place, message);
+                None
+            }
+        }
+    }
+
+    /// Only cycles that have been: what is still to come cannot be waited for, as a waiting instance
+    /// ends EXPIRED, and nobody means tomorrow's data when they say that today's run needs them.
+    fn cycle_offset(&mut self, item: &Item<'_>) -> i32 {
+        let Some(offset) = item.integer(-OFFSET_MAX, OFFSET_MAX, &mut self.findings) else {
+            return 0;
+        };
+        if offset > 0 {
+            let expected = "0 or less: a cycle that is still to come cannot be waited for";
+            item.refuse::<()>(&mut self.findings, expected);
+            return 0;
+        }
+        if offset != 0 {
+            self.in_force("cycleOffset", &item.place);
+        }
+        i32::try_from(offset).unwrap_or(0)
     }
 }
 

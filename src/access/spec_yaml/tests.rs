@@ -5,17 +5,18 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{SpecContext, read};
+use super::{SpecContext, read as file_of};
 use crate::model::cycle::{CycleRule, CycleUnit};
 use crate::model::event::SpecFile;
 use crate::model::params::ParamType;
 use crate::model::spec::{Backoff, DepType, Misfire, Overlap, Strength, TaskSpec, TriggerKind};
 
-mod bad;
+pub(in crate::access) mod files;
 
-const BASE: &str = "taskId: a.b.v1\nversion: 1\nowner: o\ntaskType: SHELL\nhandler: 'true'\n";
+pub(in crate::access) const BASE: &str =
+    "taskId: a.b.v1\nversion: 1\nowner: o\ntaskType: SHELL\nhandler: 'true'\n";
 
-fn context() -> SpecContext {
+pub(in crate::access) fn context() -> SpecContext {
     SpecContext {
         task_types: BTreeSet::from(["BATCH_SETTLE".to_owned()]),
         timezone: "UTC".to_owned(),
@@ -24,7 +25,7 @@ fn context() -> SpecContext {
 }
 
 fn file(text: &str) -> SpecFile {
-    read("/etc/sched.d/x.yaml", text.as_bytes(), &context())
+    file_of("/etc/sched.d/x.yaml", text.as_bytes(), &context())
 }
 
 /// The one definition of `BASE` with more keys.
@@ -268,40 +269,117 @@ fn a_task_that_is_not_idempotent_may_retry_with_a_dedup_key() {
     assert_eq!(spec.dedup_key.unwrap().as_str(), "{taskId}-{cycle}");
 }
 
+/// What the store keeps and `show` prints is itself a spec: it reads back as the same definition.
+pub(in crate::access) fn assert_round_trip(spec: &TaskSpec) {
+    let json = serde_json::to_string(spec).unwrap();
+    assert_eq!(serde_json::from_str::<TaskSpec>(&json).unwrap(), *spec, "{json}");
+    let again = file(&json);
+    assert!(again.errors.is_empty(), "{json}\n{:?}", again.errors);
+    assert_eq!(*again.specs[0], *spec);
+}
+
 #[test]
-fn the_long_form_survives_the_store() {
-    for text in [BASE, S0] {
-        let spec = (*file(text).specs[0]).clone();
-        let json = serde_json::to_string(&spec).unwrap();
-        assert_eq!(serde_json::from_str::<TaskSpec>(&json).unwrap(), spec);
+fn the_stored_form_of_a_definition_is_a_spec_that_means_the_same() {
+    let mut definitions = 0;
+    for path in files::named("ok", "yaml") {
+        for spec in &file_of("/etc/sched.d/x.yaml", &std::fs::read(path).unwrap(), &context()).specs
+        {
+            assert_round_trip(spec);
+            definitions += 1;
+        }
+    }
+    assert!(definitions > 10, "{definitions} definitions only");
+    assert_round_trip(&file(S0).specs[0]);
+}
+
+/// A definition stored before keys were added reads as one without them.
+#[test]
+fn a_definition_that_was_stored_before_a_key_existed_is_still_read() {
+    let spec = spec("dependsOn: [c.v1]\n");
+    let serde_json::Value::Object(mut stored) = json!(spec) else { panic!("an object") };
+    for later in ["rollout", "retention", "outputs", "python", "spark", "flink", "slurm"] {
+        stored.remove(later);
+    }
+    assert_eq!(
+        stored["dependsOn"],
+        json!([{"taskId": "c.v1", "depType": "SUCCESS", "strength": "STRONG"}])
+    );
+    assert_eq!(serde_json::from_value::<TaskSpec>(json!(stored)).unwrap(), spec);
+}
+
+#[test]
+fn a_flood_of_faults_is_counted_and_not_told() {
+    let keys: String = (0..5000).map(|n| format!("key{n}: 1\n")).collect();
+    let flooded = file(&format!("{BASE}{keys}"));
+    assert!(flooded.specs.is_empty());
+    assert_eq!(flooded.errors.len(), crate::limits::SPEC_FAULTS_MAX + 1);
+    let last = flooded.errors.last().unwrap();
+    assert_eq!((last.line, last.message.as_str()), (0, "has 4800 more faults; mend these first"));
+}
+
+/// The clock is read here to bound the time, as a hostile file must not hold up the others.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the test bounds real time")]
+fn hostile_definitions_are_read_soon() {
+    let list =
+        |n: usize, of: &dyn Fn(usize) -> String| (0..n).map(of).collect::<Vec<_>>().join(", ");
+    let params = list(4000, &|n| format!("parameter{n}: int"));
+    for (name, more) in [
+        ("unknown keys", (0..9000).map(|n| format!("key{n}: 1\n")).collect()),
+        (
+            "unknown placeholders",
+            format!(
+                "runtimeParams: {{{params}}}\nargs: [{}]\n",
+                list(4000, &|n| format!("'{{params.paramter{n}}}'"))
+            ),
+        ),
+        (
+            "undeclared parameters",
+            format!(
+                "runtimeParams: {{{params}}}\ntriggers: [{{event: e, params: {{{}}}}}]\n",
+                list(4000, &|n| format!("paramter{n}: 1"))
+            ),
+        ),
+        (
+            "a chain of defaults",
+            format!(
+                "runtimeParams: {{{}}}\n",
+                list(500, &|n| format!("p{n}: {{type: string, default: '{{params.p{}}}'}}", n + 1))
+            ) + "",
+        ),
+        (
+            "zones",
+            format!(
+                "triggers: [{}]\n",
+                list(500, &|n| format!(
+                    "{{cron: '0 {} * * *', timezone: Mars/Olympus{n}}}",
+                    n % 24
+                ))
+            ),
+        ),
+        ("braces", format!("args: ['{}']\n", "{".repeat(200_000))),
+        ("doubled braces", format!("args: ['{}']\n", "{{".repeat(100_000))),
+        (
+            "a pattern",
+            "runtimeParams: {a: {type: string, pattern: '((a{1000}){1000}){1000}'}}\n".to_owned(),
+        ),
+        ("a long word", format!("queue: {}\ntimezone: {0}\n", "x".repeat(120_000))),
+        ("documents", format!("---\n{BASE}").repeat(3000)),
+        (
+            "conditions",
+            format!(
+                "dependsOn: [{}]\n",
+                list(2000, &|n| format!("{{taskId: c{n}.v1, when: '((((output.x > {n}))))'}}"))
+            ),
+        ),
+    ] {
+        let text = format!("{BASE}{more}");
+        assert!(text.len() < crate::limits::SPEC_FILE_BYTES_MAX, "{name} is read at all");
+        let before = std::time::Instant::now();
+        drop(file(&text));
+        let spent = before.elapsed();
+        assert!(spent < Duration::from_secs(5), "{name} took {spent:?}");
     }
 }
 
-/// What the store keeps and `show` prints is itself a spec: it reads back as the same definition.
-#[test]
-fn the_stored_form_of_a_definition_is_a_spec_that_means_the_same() {
-    let every_key = "name: n\ndescription: d\nlabels: {line: retail}\nargs: ['--d={params.day}', x]\n\
-        staticParams: {n: 1, deep: {a: [1, null]}}\n\
-        runtimeParams: {day: date, n: {type: int, required: false, default: 3, min: 1, max: 9}, \
-        s: {type: string, enum: [a, b], secret: true, default: a}}\n\
-        env: {A: '{date}'}\nworkingDir: /tmp\nuser: root\ngroup: root\numask: '027'\nnice: 5\n\
-        limits: {memory: 512Mi, openFiles: 64}\ntimeoutMs: 1m\nkillGraceMs: 2s\n\
-        retry: {maxAttempts: 3, backoff: EXPONENTIAL, intervalMs: 1s, jitter: 0.5, retryOn: [EXIT_*]}\n\
-        exitCodes: {75: CONN_RESET}\ndedupKey: '{params.day}'\nlog: {maxBytes: 1Mi}\n\
-        triggers: [{cron: '0 2 * * *', timezone: Asia/Shanghai, misfire: RUN_ALL, catchUpMs: 2h, \
-        overlap: QUEUE, params: {day: '{date}'}}, {every: 5m}, {boot: true}, \
-        {file: /in/*.csv, settleMs: 1s, pollMs: 5s}, {event: go}, {task: up.v1, states: [SUCCEEDED]}]\n\
-        timezone: Europe/Berlin\ncycle: {unit: DAY, offset: -1}\n\
-        dependsOn: [dep.v1, {taskId: soft.v1, strength: WEAK, depType: DATA_READY}]\n\
-        dependencyTimeoutMs: 1h\nonDependencyTimeout: RUN_DEGRADED\npriority: HIGH\nqueue: nightly\n\
-        preemptible: true\nmaxConcurrent: 2\nexecutorLabels: {zone: a}\nenabled: false\n";
-    let bare = "";
-    for more in [every_key, bare] {
-        let spec = spec(more);
-        let json = serde_json::to_string(&spec).unwrap();
-        assert_eq!(serde_json::from_str::<TaskSpec>(&json).unwrap(), spec);
-        let again = file(&json);
-        assert!(again.errors.is_empty(), "{json}\n{:?}", again.errors);
-        assert_eq!(*again.specs[0], spec);
-    }
-}
+mod properties;

@@ -8,14 +8,11 @@ use super::{Reading, absolute_from};
 use crate::access::yaml::fields::{Fields, Item, Place, shorten};
 use crate::model::cron::CronExpr;
 use crate::model::id::TaskId;
-use crate::model::instance::InstanceState;
 use crate::model::spec::{
     CronTrigger, EveryTrigger, FileTrigger, FirePolicy, JsonMap, Misfire, Overlap, TaskTrigger,
     Trigger, TriggerKind,
 };
-
-/// The keys of which each trigger has exactly one.
-const KINDS: [&str; 6] = ["cron", "every", "boot", "file", "event", "task"];
+use crate::model::trigger::{KEYS_OF_SOME_KINDS, TRIGGER_KINDS};
 
 /// Keys that only some kinds have.
 struct Particular<'a> {
@@ -43,17 +40,17 @@ impl<'a> Particular<'a> {
 
     /// What is there, by key, with the kinds that may have it.
     fn present(&self) -> Vec<(&'static str, &Item<'a>, &'static [&'static str])> {
-        const TIME: &[&str] = &["cron", "every"];
-        let all: [(&'static str, &Option<Item<'a>>, &'static [&'static str]); 7] = [
-            ("timezone", &self.timezone, &["cron"]),
-            ("misfire", &self.misfire, TIME),
-            ("catchUpMs", &self.catch_up, TIME),
-            ("overlap", &self.overlap, TIME),
-            ("settleMs", &self.settle, &["file"]),
-            ("pollMs", &self.poll, &["file"]),
-            ("states", &self.states, &["task"]),
-        ];
-        all.into_iter().filter_map(|(k, item, kinds)| Some((k, item.as_ref()?, kinds))).collect()
+        let item = |key| match key {
+            "timezone" => self.timezone.as_ref(),
+            "misfire" => self.misfire.as_ref(),
+            "catchUpMs" => self.catch_up.as_ref(),
+            "overlap" => self.overlap.as_ref(),
+            "settleMs" => self.settle.as_ref(),
+            "pollMs" => self.poll.as_ref(),
+            _ => self.states.as_ref(),
+        };
+        let all = KEYS_OF_SOME_KINDS.into_iter();
+        all.filter_map(|(key, kinds)| Some((key, item(key)?, kinds))).collect()
     }
 }
 
@@ -81,7 +78,7 @@ impl Reading<'_> {
     fn trigger(&mut self, item: &Item<'_>, own: Option<&TaskId>) -> Option<Placed> {
         let mut fields = item.map(&mut self.findings)?;
         let mut kinds: Vec<(&'static str, Item<'_>)> = Vec::new();
-        for kind in KINDS {
+        for kind in TRIGGER_KINDS {
             if let Some(value) = fields.take(kind) {
                 kinds.push((kind, value));
             }
@@ -94,8 +91,10 @@ impl Reading<'_> {
             // A misspelt kind has been named already.
             [] if unknown => return None,
             [] => {
-                let message =
-                    format!("says nothing that starts it; expected one of {}", KINDS.join(", "));
+                let message = format!(
+                    "says nothing that starts it; expected one of {}",
+                    TRIGGER_KINDS.join(", ")
+                );
                 self.findings.error(&item.place, message);
                 return None;
             }
@@ -215,7 +214,7 @@ impl Reading<'_> {
         }
         Some(TriggerKind::File(FileTrigger {
             pattern,
-            settle: settle.unwrap_or(Duration::from_millis(500)),
+            settle: settle.unwrap_or(FileTrigger::SETTLE),
             poll,
         }))
     }
@@ -236,13 +235,8 @@ impl Reading<'_> {
         keys: &Particular<'_>,
         own: Option<&TaskId>,
     ) -> Option<TriggerKind> {
-        let words = [
-            ("SUCCEEDED", InstanceState::Succeeded),
-            ("FAILED", InstanceState::Failed),
-            ("TIMEOUT", InstanceState::Timeout),
-            ("CANCELLED", InstanceState::Cancelled),
-        ];
-        let mut states = vec![InstanceState::Failed, InstanceState::Timeout];
+        let words = TaskTrigger::FINAL.map(|state| (state.as_str(), state));
+        let mut states = TaskTrigger::STATES.to_vec();
         if let Some(item) = &keys.states {
             let items = item.list(&mut self.findings)?;
             let given = items.iter().filter_map(|i| i.choice(&words, &mut self.findings));

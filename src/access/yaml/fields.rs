@@ -14,6 +14,7 @@ use super::{Entry, Fault, Kind, Mark, Node, Scalar};
 use crate::limits;
 use crate::model::event::SpecError;
 use crate::model::spec::JsonMap;
+use crate::model::suggest::nearest;
 
 /// Where something stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub fn push_index(path: &mut String, index: usize) {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Findings {
     file: String,
+    /// Errors beyond [`limits::SPEC_FAULTS_MAX`], which are only counted.
+    untold: usize,
     /// Why it is refused.
     pub errors: Vec<SpecError>,
     /// What deserves a word.
@@ -51,19 +54,51 @@ impl Findings {
     /// Nothing found yet.
     #[must_use]
     pub fn new(file: &str) -> Self {
-        Self { file: file.to_owned(), errors: Vec::new(), warnings: Vec::new() }
+        Self { file: file.to_owned(), untold: 0, errors: Vec::new(), warnings: Vec::new() }
     }
 
     /// Adds an error.
     pub fn error(&mut self, place: &Place, message: impl Into<String>) {
+        if self.is_full() {
+            self.untold += 1;
+            return;
+        }
         let error = self.entry(place, message.into());
         self.errors.push(error);
     }
 
+    /// Whether further errors are only counted: no need to look for the right words.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.errors.len() >= limits::SPEC_FAULTS_MAX
+    }
+
+    /// All errors so far, the untold ones included.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.errors.len() + self.untold
+    }
+
+    /// The errors in the order of the file, with a last word on those that are not told.
+    #[must_use]
+    pub fn into_errors(self) -> (Vec<SpecError>, Vec<SpecError>) {
+        let mut errors = self.errors;
+        errors.sort();
+        errors.dedup();
+        if self.untold > 0 {
+            let message = format!("has {} more faults; mend these first", self.untold);
+            let (file, path) = (self.file, String::new());
+            errors.push(SpecError { file, line: 0, column: 0, path, message });
+        }
+        (errors, self.warnings)
+    }
+
     /// Adds a warning.
     pub fn warning(&mut self, place: &Place, message: impl Into<String>) {
-        let warning = self.entry(place, message.into());
-        self.warnings.push(warning);
+        if self.warnings.len() < limits::SPEC_FAULTS_MAX {
+            let warning = self.entry(place, message.into());
+            self.warnings.push(warning);
+        }
     }
 
     /// Adds a fault of the file as YAML.
@@ -89,13 +124,23 @@ impl Findings {
 #[must_use]
 #[expect(single_use_lifetimes, reason = "an anonymous lifetime is not allowed in this place")]
 pub fn suggestion<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
+    // The measure is quadratic; nobody mistypes a word of this length by a letter.
+    const CHARS_MAX: usize = 200;
+    // More than the zones of the world.
+    const KNOWN_MAX: usize = 700;
+    if word.chars().nth(CHARS_MAX).is_some() {
+        return String::new();
+    }
     let lower = word.to_lowercase();
+    let known: Vec<&str> = known.into_iter().take(KNOWN_MAX).collect();
     known
-        .into_iter()
-        .map(|k| (strsim::jaro_winkler(&lower, &k.to_lowercase()), k))
+        .iter()
+        .map(|k| (strsim::jaro_winkler(&lower, &k.to_lowercase()), *k))
         .filter(|(score, _)| *score >= 0.75)
         .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map_or_else(String::new, |(_, k)| format!("; did you mean {k}?"))
+        .map(|(_, near)| near)
+        .or_else(|| nearest(word, known.iter().copied()))
+        .map_or_else(String::new, |near| format!("; did you mean {near}?"))
 }
 
 /// One value with its place.
@@ -341,9 +386,18 @@ impl<'a> Fields<'a> {
         let mut unknown = false;
         for entry in self.entries.iter().filter(|e| !self.known.contains(&e.key.as_str())) {
             unknown = true;
+            if findings.is_full() {
+                findings.error(&self.place, "");
+                continue;
+            }
             let (_, place, _) = pair(&self.place, entry);
             let near = suggestion(&entry.key, self.known.iter().copied());
-            findings.error(&place, format!("unknown key {:?}{near}", shorten(&entry.key)));
+            let known = if near.is_empty() {
+                format!("; known are {}", self.known.join(", "))
+            } else {
+                near
+            };
+            findings.error(&place, format!("unknown key {:?}{known}", shorten(&entry.key)));
         }
         unknown
     }

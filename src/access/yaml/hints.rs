@@ -3,6 +3,7 @@
 //! Knows only texts and places; looks at the line of the fault and its neighbours.
 
 use super::{Fault, Mark};
+use crate::limits;
 
 /// What an alias is told.
 pub(super) const NO_ALIAS: &str = "starts with *, which YAML takes for a reference; references are \
@@ -27,8 +28,34 @@ pub(super) fn explain(text: &str, at: Mark, info: &str) -> Fault {
         .or_else(|| above.and_then(kept));
     match hint {
         Some((line, (column, message))) => Fault::at(Mark { line, column }, message),
-        None => Fault::at(at, format!("is not YAML: {info}")),
+        None => Fault::at(at, in_words(info)),
     }
+}
+
+/// A reader's complaint, in our words where it is a common one.
+fn in_words(info: &str) -> String {
+    if info.contains("recursion limit") {
+        return too_deep();
+    }
+    if info.contains("mapping values are not allowed") {
+        return "found \": \" inside of a value, or a key where none can be; put the value in \
+                quotes, or give the key the indentation of its neighbours"
+            .to_owned();
+    }
+    if info.contains("quoted scalar") && info.contains("end of stream") {
+        return "opens a quote that is never closed; close it".to_owned();
+    }
+    if info.contains("simple key expect") || info.contains("did not find expected key") {
+        return "found a line that is no \"key: value\", here or just before; give it its colon, or \
+                the indentation of what it belongs to"
+            .to_owned();
+    }
+    format!("is not YAML: {info}")
+}
+
+/// What too much nesting is told.
+pub(super) fn too_deep() -> String {
+    format!("is nested more than {} levels deep", limits::SPEC_DEPTH_MAX)
 }
 
 fn tab(line: &str) -> Option<(u32, String)> {

@@ -95,14 +95,18 @@ fn what_has_no_place_in_a_definition_is_refused_where_it_stands() {
          here. Put the value in quotes, such as cron: \"* * * * *\"";
     const TAB: &str = "found a tab as indentation; YAML allows only blanks there";
     for (text, expected) in [
-        ("a: 1\nb: 2\na: 3\n", "3:1 a the key \"a\" is written twice; first on line 1".to_owned()),
+        (
+            "a: 1\nb: 2\na: 3\n",
+            "3:1 a the key \"a\" is written twice; first on line 1; keep one of them".to_owned(),
+        ),
         (
             "e:\n  A: 1\n  A: 2\n",
-            "3:3 e.A the key \"A\" is written twice; first on line 2".to_owned(),
+            "3:3 e.A the key \"A\" is written twice; first on line 2; keep one of them".to_owned(),
         ),
         (
             "l:\n- {x: 1, 'x': 2}\n",
-            "2:10 l[0].x the key \"x\" is written twice; first on line 2".to_owned(),
+            "2:10 l[0].x the key \"x\" is written twice; first on line 2; keep one of them"
+                .to_owned(),
         ),
         (
             "a: &x 1\n",

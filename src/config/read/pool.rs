@@ -77,7 +77,7 @@ impl Reading {
     fn taken_types(&mut self, item: &Item<'_>, types: &BTreeMap<String, TaskType>) -> Vec<String> {
         let mut known: Vec<&str> = vec!["*"];
         known.extend(spec_yaml::BUILT_IN_TYPES);
-        known.extend(spec_yaml::LATER_TYPES);
+        known.extend(spec_yaml::ENGINE_TYPES);
         known.extend(types.keys().map(String::as_str));
         let mut taken = Vec::new();
         let Some(items) = item.list(&mut self.findings) else { return taken };

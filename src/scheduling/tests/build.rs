@@ -32,7 +32,13 @@ pub(crate) fn after(name: &str, upstreams: &[&str]) -> TaskSpec {
 
 /// One edge.
 pub(crate) fn edge(upstream: &str, strength: Strength) -> Dependency {
-    Dependency { task_id: id(upstream), dep_type: DepType::Success, strength }
+    Dependency {
+        task_id: id(upstream),
+        dep_type: DepType::Success,
+        strength,
+        when: None,
+        cycle_offset: 0,
+    }
 }
 
 /// A trigger without parameters.

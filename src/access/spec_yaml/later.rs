@@ -1,0 +1,49 @@
+//! What is read, checked and kept, but has no effect yet.
+//!
+//! The one place that says so: when something comes to work, its line goes. Where ignoring it is
+//! harmless it is told as a warning; where the task would do something else than what was asked
+//! for, it is refused.
+
+use super::Reading;
+use crate::access::yaml::fields::Place;
+
+/// What a right value meets as long as it has no effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// Refused: ignoring it would do something else than what was asked for.
+    Refused,
+    /// A warning that says what happens instead.
+    Warned(&'static str),
+}
+
+/// What has no effect yet.
+const NOT_IN_FORCE: [(&str, Effect); 9] = [
+    ("taskType: PYTHON", Effect::Refused),
+    ("taskType: SPARK", Effect::Refused),
+    ("taskType: FLINK", Effect::Refused),
+    ("taskType: SLURM", Effect::Refused),
+    ("onUpstream: LATEST", Effect::Refused),
+    ("cycleOffset", Effect::Refused),
+    (
+        "outputs",
+        Effect::Warned("nothing looks for the files yet; depType: DATA_READY waits for success"),
+    ),
+    ("retention", Effect::Warned("nothing is thrown away yet")),
+    ("preemptible", Effect::Warned("this version never interrupts a task for another")),
+];
+
+impl Reading<'_> {
+    /// Says of a right value that it has no effect yet, if that is so.
+    pub(super) fn in_force(&mut self, what: &str, place: &Place) {
+        match NOT_IN_FORCE.iter().find(|(name, _)| *name == what) {
+            Some((_, Effect::Refused)) => {
+                let message = format!("{what} is not supported by this version yet");
+                self.findings.error(place, message);
+            }
+            Some((_, Effect::Warned(instead))) => {
+                self.findings.warning(place, format!("is accepted, but {instead}"));
+            }
+            None => {}
+        }
+    }
+}
