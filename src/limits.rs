@@ -52,8 +52,16 @@ pub const CONNECTIONS_MAX: usize = 512;
 pub const START_WITHIN: Duration = Duration::from_secs(600);
 /// Time in which a signalled stop must be over.
 pub const STOP_WITHIN: Duration = Duration::from_secs(2);
-/// Quiet time after which a changed spec file is read.
+/// Quiet time after which a changed spec file is read that nobody was heard to close.
 pub const SPEC_SETTLE: Duration = Duration::from_millis(50);
+/// Quiet time after which a spec file is read although somebody still has it open for writing.
+pub const SPEC_OPEN_SETTLE: Duration = Duration::from_secs(1);
+/// Changed spec files that one event tells of: each may start a wave of work.
+pub const SPEC_FILES_PER_EVENT: usize = 64;
+/// Files of the spec directory that are not read and are named in the log.
+pub const SPEC_IGNORED_NAMED_MAX: usize = 256;
+/// Bytes of a file's name, the kernel's bound.
+pub const FILE_NAME_BYTES_MAX: usize = 255;
 /// Period of the full rescan, whatever the watcher said.
 pub const RESCAN_EVERY: Duration = Duration::from_secs(30);
 /// How long a taken file that is gone is remembered, should it come back as it was.

@@ -567,7 +567,7 @@ mod documents {
     #[test]
     fn the_sample_tasks_are_right() {
         let context = config("config/dev.yaml").spec_context();
-        let read = SpecDir::new(root().join("config/sched.d"), context).scan();
+        let read = SpecDir::new(root().join("config/sched.d"), context).scan_once();
         assert_eq!(read.unreadable, None);
         assert!(read.changed.len() > 3, "found {} files only", read.changed.len());
         for file in read.changed {

@@ -1,18 +1,28 @@
 //! The spec directory: which files are definitions, and what of them changed since the last look.
 //!
-//! The directory is the truth: every scan is a full reading, so no lost hint of a watcher can lose
-//! a change. Blocking; belongs on a thread that may wait for a disk. It does not watch, wait or
+//! The directory is the truth: a whole reading looks at every file, so no lost hint of a watcher
+//! can lose a change for longer than the period of those. Between them, only what was heard of is
+//! looked at. Blocking; belongs on a thread that may wait for a disk. It does not watch, wait or
 //! know what a definition does.
 
-use std::collections::BTreeMap;
-use std::fs::{File, Metadata, OpenOptions};
-use std::io::{ErrorKind, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+mod folder;
+mod look;
+mod settle;
+mod write;
 
-use super::spec_yaml::{self, SpecContext, content_hash};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use self::folder::{Entry, Folder, Kind, Stamp, Trust, c_name, text};
+use self::look::{Look, Looking, look_at_all, path_text};
+pub use self::settle::Heard;
+use self::settle::{Seen, Settling};
+use super::spec_yaml::{SpecContext, content_hash};
 use crate::limits;
 use crate::model::event::{Definitions, SpecError, SpecFile};
+use crate::model::time::Timestamp;
 
 /// Whether a file of this name is read (contract §2): `*.yaml` and `*.yml` but no dot-files.
 ///
@@ -24,18 +34,37 @@ pub fn is_spec_name(name: &str) -> bool {
     stem.is_some_and(|stem| !stem.is_empty()) && !name.starts_with('.')
 }
 
+/// What to read, when, and what has been heard since the last reading.
+#[derive(Debug, Clone, Default)]
+pub struct Cue {
+    /// Now, on a clock that never steps.
+    pub at: Duration,
+    /// Now, by the wall clock.
+    pub wall: Timestamp,
+    /// Read the whole directory, not only what was heard of.
+    pub is_whole: bool,
+    /// The last thing heard of each name in the directory.
+    pub heard: BTreeMap<OsString, Heard>,
+}
+
 /// The spec directory with what was last seen in it.
 #[derive(Debug)]
 pub struct SpecDir {
     dir: PathBuf,
     context: SpecContext,
-    daemon_uid: u32,
+    trust: Trust,
     device: Option<u64>,
-    known: BTreeMap<String, Known>,
-    needs_rescan: bool,
+    known: BTreeMap<OsString, Known>,
+    settling: Settling,
+    /// Who asked for what the daemon itself wrote: content hash and user, by name.
+    authors: BTreeMap<OsString, (String, u32)>,
+    /// Regular files that are not read and have been named.
+    ignored: BTreeSet<OsString>,
+    to_name: Vec<String>,
+    has_read: bool,
 }
 
-/// One file as last seen.
+/// One file as last taken.
 #[derive(Debug, Default)]
 struct Known {
     /// `None`: look at the content whatever stat says.
@@ -44,42 +73,7 @@ struct Known {
     /// two writes within one tick of the file system's clock leave the same stamp.
     confirmed: bool,
     hash: String,
-}
-
-/// What changes when a file does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    fn of(meta: &Metadata) -> Self {
-        Self {
-            device: meta.dev(),
-            inode: meta.ino(),
-            size: meta.size(),
-            modified: (meta.mtime(), meta.mtime_nsec()),
-            changed: (meta.ctime(), meta.ctime_nsec()),
-        }
-    }
-}
-
-/// What one look at a file found.
-enum Look {
-    /// As it was.
-    Same,
-    /// Not there, or nothing that is read (a folder).
-    Absent,
-    /// It changed under our eyes; the next scan sees it whole.
-    Torn,
-    /// Content.
-    Content(Stamp, Vec<u8>),
-    /// There, and not to be read; why.
-    Refused(String),
+    is_link: bool,
 }
 
 impl SpecDir {
@@ -89,8 +83,19 @@ impl SpecDir {
         Self::owned_by(dir, context, nix::unistd::geteuid().as_raw())
     }
 
-    fn owned_by(dir: PathBuf, context: SpecContext, daemon_uid: u32) -> Self {
-        Self { dir, context, daemon_uid, device: None, known: BTreeMap::new(), needs_rescan: false }
+    fn owned_by(dir: PathBuf, context: SpecContext, uid: u32) -> Self {
+        Self {
+            dir,
+            context,
+            trust: Trust { uid },
+            device: None,
+            known: BTreeMap::new(),
+            settling: Settling::default(),
+            authors: BTreeMap::new(),
+            ignored: BTreeSet::new(),
+            to_name: Vec::new(),
+            has_read: false,
+        }
     }
 
     /// The directory.
@@ -99,200 +104,223 @@ impl SpecDir {
         &self.dir
     }
 
-    /// Takes a new context; the next scan reads and reports every file anew.
-    pub fn set_context(&mut self, context: SpecContext) {
-        self.context = context;
-        for known in self.known.values_mut() {
-            *known = Known::default();
-        }
-    }
-
-    /// Whether a file changed while the last scan read it: scan again soon.
+    /// When something that was not taken yet, because it may still be changing, will have been
+    /// quiet for long enough: look again then, whether anything is heard or not.
     #[must_use]
-    pub fn needs_rescan(&self) -> bool {
-        self.needs_rescan
+    pub fn look_again_at(&self) -> Option<Duration> {
+        self.settling.next()
     }
 
-    /// Reads the directory: files that are new or changed, paths that are gone, all that are there.
+    /// Regular files that are not read, each named once: a person may think they are.
+    #[must_use]
+    pub fn take_ignored(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.to_name)
+    }
+
+    /// Reads all that is there, without waiting for anything to become quiet.
+    pub fn scan_once(&mut self) -> Definitions {
+        let wall = Timestamp::from_millis(i64::MAX);
+        self.scan(&Cue { wall, is_whole: true, ..Cue::default() })
+    }
+
+    /// Reads the directory, or what was heard of: files that are new or changed, paths that are
+    /// gone, and in a whole reading all that are there.
     ///
     /// A directory that is missing, unreadable, not to be trusted or on another device than before
     /// gives only [`Definitions::unreadable`], and what was known stays known (design, F5). A file
-    /// that cannot or must not be read counts as there and comes with an error.
-    pub fn scan(&mut self) -> Definitions {
-        self.needs_rescan = false;
-        let names = match self.names() {
-            Ok(names) => names,
-            Err(why) => return Definitions { unreadable: Some(why), ..Definitions::default() },
-        };
-        let mut changed = Vec::new();
-        let mut present = Vec::new();
-        for name in names {
-            let file = self.dir.join(&name);
-            let path = file.to_string_lossy().into_owned();
-            let look = self.look(&file, self.known.get(&path));
-            if matches!(look, Look::Absent) {
-                continue;
+    /// that cannot or must not be read counts as there and comes with an error. One that may be in
+    /// the middle of a change is left as it was, see [`Self::look_again_at`].
+    pub fn scan(&mut self, cue: &Cue) -> Definitions {
+        for (name, heard) in &cue.heard {
+            self.settling.hear(name, *heard, cue.at);
+        }
+        let read = self.open().and_then(|folder| {
+            let entries = self.entries(&folder, cue)?;
+            Ok((folder, entries))
+        });
+        let (folder, entries) = match read {
+            Ok(read) => read,
+            Err(why) => {
+                // What was heard of it does not matter any more: all of it is read when it is back.
+                self.settling = Settling::default();
+                return Definitions { unreadable: Some(why), ..Definitions::default() };
             }
-            changed.extend(self.take(&path, look));
-            present.push(path);
+        };
+        if cue.is_whole {
+            self.note_ignored(&entries);
         }
-        let gone = |path: &String| present.binary_search(path).is_err();
-        let removed: Vec<String> = self.known.keys().filter(|p| gone(p)).cloned().collect();
-        for path in &removed {
-            self.known.remove(path);
+        let is_file = |e: &Entry| e.kind != Kind::Folder && is_spec_name(&e.name.to_string_lossy());
+        let files: Vec<Entry> = entries.into_iter().filter(is_file).collect();
+        let mut found = Definitions::default();
+        let missing = self.missing(&folder, &files, cue, &mut found);
+        let looking = Looking {
+            folder: &folder,
+            dir: &self.dir,
+            known: &self.known,
+            settling: &self.settling,
+            authors: &self.authors,
+            context: &self.context,
+            cue,
+            holds_new: !missing.is_empty(),
+            is_first: !self.has_read,
+        };
+        let looks = look_at_all(&looking, &files);
+        let mut present = missing;
+        for (entry, look) in files.into_iter().zip(looks) {
+            if self.take(&entry, look, cue.at, &mut found) {
+                present.push(path_text(&self.dir, &entry.name));
+            }
         }
-        Definitions { changed, removed, present: Some(present), unreadable: None, more: false }
+        if cue.is_whole {
+            present.sort();
+            found.present = Some(present);
+            self.has_read = true;
+        }
+        found
     }
 
-    /// The sorted names of spec files.
-    fn names(&mut self) -> Result<Vec<std::ffi::OsString>, String> {
-        let dir = self.dir.display();
-        let meta = std::fs::metadata(&self.dir).map_err(|e| format!("cannot read {dir}: {e}"))?;
-        if let Some(why) = self.distrust(&meta) {
-            return Err(format!("{dir} {why}"));
+    /// What was read of this file may have been the middle of a change after all: it counts as
+    /// not taken. `is_open`: somebody has it open for writing.
+    pub fn doubt(&mut self, path: &str, is_open: bool, at: Duration) {
+        let Some(name) = Path::new(path).file_name() else { return };
+        if let Some(known) = self.known.get_mut(name) {
+            *known = Known { is_link: known.is_link, ..Known::default() };
         }
-        if self.device.is_some_and(|device| device != meta.dev()) {
+        self.settling.doubt(name, is_open, at);
+    }
+
+    fn open(&mut self) -> Result<Folder, String> {
+        let folder = Folder::open(&self.dir, self.trust)?;
+        if self.device.is_some_and(|device| device != folder.device()) {
             return Err(format!(
-                "{dir} is on another device than before; is a file system not mounted? \
-                 Restart to accept it"
+                "{} is on another device than before; is a file system not mounted? Restart to \
+                 accept it",
+                self.dir.display()
             ));
         }
-        let entries =
-            std::fs::read_dir(&self.dir).map_err(|e| format!("cannot read {dir}: {e}"))?;
-        let mut names = Vec::new();
-        for entry in entries {
-            let name = entry.map_err(|e| format!("cannot read {dir}: {e}"))?.file_name();
-            if is_spec_name(&name.to_string_lossy()) {
-                names.push(name);
+        Ok(folder)
+    }
+
+    /// The names to look at: all, or those that were heard of or wait to become quiet. What was
+    /// heard of a name that is no spec's may stand behind links (a `..data` swap).
+    fn entries(&mut self, folder: &Folder, cue: &Cue) -> Result<Vec<Entry>, String> {
+        let cannot = |errno| format!("cannot read {}: {}", self.dir.display(), text(errno));
+        if cue.is_whole {
+            let entries = folder.entries().map_err(cannot)?;
+            self.device = Some(folder.device());
+            return Ok(entries);
+        }
+        let mut names: BTreeSet<&OsString> = self.settling.names().collect();
+        names.extend(cue.heard.keys());
+        if cue.heard.keys().any(|name| !is_spec_name(&name.to_string_lossy())) {
+            names.extend(self.known.iter().filter(|(_, k)| k.is_link).map(|(name, _)| name));
+        }
+        let mut entries = Vec::new();
+        for name in names.into_iter().filter_map(|name| c_name(name)) {
+            entries.extend(folder.entry(&name).map_err(cannot)?);
+        }
+        Ok(entries)
+    }
+
+    /// Takes what is gone; gives the paths of what only seems to be, as a file does that an editor
+    /// has moved away and not written anew yet. What was renamed is gone at once.
+    fn missing(
+        &mut self,
+        folder: &Folder,
+        files: &[Entry],
+        cue: &Cue,
+        found: &mut Definitions,
+    ) -> Vec<String> {
+        let is_there =
+            |name: &OsStr| files.binary_search_by(|entry| entry.name.as_os_str().cmp(name)).is_ok();
+        let mut names: BTreeSet<OsString> =
+            self.settling.names().chain(cue.heard.keys()).cloned().collect();
+        if cue.is_whole {
+            names.extend(self.known.keys().cloned());
+        }
+        names.retain(|name| !is_there(name));
+        let mut missing = Vec::new();
+        for name in names {
+            let Some(known) = self.known.get(&name) else {
+                self.settling.taken(&name);
+                continue;
+            };
+            let is_renamed = known.stamp.is_some_and(|stamp| {
+                let is_candidate = |e: &&Entry| e.inode == stamp.inode();
+                let now = |e: &Entry| folder.stamp(&e.name);
+                files.iter().filter(is_candidate).filter_map(now).any(|n| stamp.is_renamed_to(&n))
+            });
+            let is_ours = cue.heard.get(&name) == Some(&Heard::Ours);
+            if is_renamed || is_ours || self.settling.is_quiet(&name, Seen::Nothing, cue.at) {
+                self.forget(&name, found);
+            } else {
+                self.settling.wait(&name, Seen::Nothing, cue.at, false);
+                missing.push(path_text(&self.dir, &name));
             }
         }
-        names.sort();
-        self.device = Some(meta.dev());
-        Ok(names)
+        missing
     }
 
-    /// Why root must not follow what others can write, as cron does.
-    fn distrust(&self, meta: &Metadata) -> Option<String> {
-        if self.daemon_uid != 0 {
-            return None;
+    fn forget(&mut self, name: &OsStr, found: &mut Definitions) {
+        self.settling.taken(name);
+        self.authors.remove(name);
+        if self.known.remove(name).is_some() {
+            found.removed.push(path_text(&self.dir, name));
         }
-        if meta.uid() != 0 {
-            return Some(format!(
-                "belongs to user {}, not to root, whom its tasks would run as; chown root it",
-                meta.uid()
-            ));
-        }
-        let mode = meta.mode() & 0o7777;
-        (mode & 0o022 != 0).then(|| {
-            format!(
-                "has mode {mode:04o}: others than root can write it, and its tasks would run as \
-                 root; chmod go-w it"
-            )
-        })
     }
 
-    fn look(&self, file: &Path, known: Option<&Known>) -> Look {
-        let meta = match std::fs::metadata(file) {
-            Ok(meta) => meta,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                return match std::fs::symlink_metadata(file) {
-                    Ok(_) => Look::Refused("is a link that leads nowhere".to_owned()),
-                    Err(_gone) => Look::Absent,
-                };
-            }
-            Err(error) => return Look::Refused(format!("cannot be read: {error}")),
-        };
-        if meta.is_dir() {
-            return Look::Absent;
-        }
-        if known.is_some_and(|k| k.confirmed && k.stamp == Some(Stamp::of(&meta))) {
-            return Look::Same;
-        }
-        // Not even opened: a device or a pipe may act on that.
-        if !meta.is_file() {
-            return Look::Refused("is not a regular file".to_owned());
-        }
-        self.content(file).unwrap_or_else(|error| Look::Refused(format!("cannot be read: {error}")))
-    }
-
-    fn content(&self, file: &Path) -> std::io::Result<Look> {
-        // Should it have become a pipe since, opening it still does not wait.
-        let mut open = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-            .open(file)?;
-        let before = open.metadata()?;
-        if !before.is_file() {
-            return Ok(Look::Refused("is not a regular file".to_owned()));
-        }
-        if let Some(why) = self.distrust(&before) {
-            return Ok(Look::Refused(why));
-        }
-        let max = limits::SPEC_FILE_BYTES_MAX;
-        if before.size() > u64::try_from(max).unwrap_or(u64::MAX) {
-            let size = before.size();
-            return Ok(Look::Refused(format!("has {size} bytes; at most {max} are read")));
-        }
-        let bytes = read_bounded(&mut open, max)?;
-        let whole = u64::try_from(bytes.len()).is_ok_and(|len| len == before.size());
-        if !whole || Stamp::of(&open.metadata()?) != Stamp::of(&before) {
-            return Ok(Look::Torn);
-        }
-        Ok(Look::Content(Stamp::of(&before), bytes))
-    }
-
-    /// Remembers what was seen of a file; gives it if it is new or changed.
-    fn take(&mut self, path: &str, look: Look) -> Option<SpecFile> {
+    /// Remembers what was seen of a file, and tells it if it is new or changed. Whether the name
+    /// is that of a spec file at all.
+    fn take(&mut self, entry: &Entry, look: Look, at: Duration, found: &mut Definitions) -> bool {
+        let name = entry.name.as_os_str();
+        let is_link = entry.kind == Kind::Link;
         match look {
-            Look::Same | Look::Absent => None,
-            Look::Torn => {
-                self.needs_rescan = true;
-                // In the directory it is; what is known of its content is looked at again.
-                self.known.entry(path.to_owned()).or_default().stamp = None;
-                None
+            Look::Same => self.settling.taken(name),
+            Look::Folder => {
+                self.forget(name, found);
+                return false;
             }
-            Look::Content(stamp, bytes) => {
-                let known = self.known.entry(path.to_owned()).or_default();
-                let hash = content_hash(&bytes);
-                known.confirmed = known.stamp == Some(stamp) && known.hash == hash;
-                known.stamp = Some(stamp);
-                if known.hash == hash {
-                    return None;
-                }
-                known.hash = hash;
-                Some(spec_yaml::read(path, &bytes, &self.context))
+            Look::Unsettled { seen, is_linked } => {
+                self.settling.wait(name, seen, at, is_linked || is_link);
             }
-            Look::Refused(why) => {
+            Look::Torn => self.settling.doubt(name, false, at),
+            Look::Content { stamp, hash, file } => {
+                self.settling.taken(name);
+                let known = self.known.entry(name.to_owned()).or_default();
+                let confirmed = known.stamp == Some(stamp) && known.hash == hash;
+                *known = Known { stamp: Some(stamp), confirmed, hash, is_link };
+                found.changed.extend(file.map(|file| *file));
+            }
+            Look::Refused { stamp, why } => {
+                self.settling.taken(name);
                 let hash = content_hash(why.as_bytes());
-                let known = Known { stamp: None, confirmed: false, hash: hash.clone() };
-                let before = self.known.insert(path.to_owned(), known);
-                if before.is_some_and(|b| b.hash == hash) {
-                    return None;
+                let confirmed = stamp.is_some();
+                let known = Known { stamp, confirmed, hash: hash.clone(), is_link };
+                let before = self.known.insert(name.to_owned(), known);
+                if before.is_none_or(|before| before.hash != hash) {
+                    found.changed.push(refused(path_text(&self.dir, name), hash, why));
                 }
-                Some(refused(path, hash, why))
+            }
+        }
+        true
+    }
+
+    fn note_ignored(&mut self, entries: &[Entry]) {
+        for entry in entries.iter().filter(|entry| entry.kind == Kind::Regular) {
+            let is_read = is_spec_name(&entry.name.to_string_lossy());
+            if !is_read
+                && self.ignored.len() < limits::SPEC_IGNORED_NAMED_MAX
+                && self.ignored.insert(entry.name.clone())
+            {
+                self.to_name.push(path_text(&self.dir, &entry.name));
             }
         }
     }
 }
 
-fn read_bounded(file: &mut File, max: usize) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let bound = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
-    file.take(bound).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-fn refused(path: &str, hash: String, message: String) -> SpecFile {
-    let error =
-        SpecError { file: path.to_owned(), line: 0, column: 0, path: String::new(), message };
-    SpecFile {
-        path: path.to_owned(),
-        hash,
-        uid: None,
-        specs: Vec::new(),
-        errors: vec![error],
-        warnings: Vec::new(),
-    }
+fn refused(path: String, hash: String, message: String) -> SpecFile {
+    let error = SpecError { file: path.clone(), line: 0, column: 0, path: String::new(), message };
+    SpecFile { path, hash, uid: None, specs: Vec::new(), errors: vec![error], warnings: Vec::new() }
 }
 
 #[cfg(test)]

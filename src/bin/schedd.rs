@@ -106,7 +106,7 @@ fn run(config: Config, audience: Audience) -> ExitCode {
 }
 
 fn check(config: &Config) -> ExitCode {
-    let found = SpecDir::new(config.spec_dir.clone(), config.spec_context()).scan();
+    let found = SpecDir::new(config.spec_dir.clone(), config.spec_context()).scan_once();
     if let Some(problem) = found.unreadable {
         tracing::error!("{problem}");
         return exit::CONFIG.into();

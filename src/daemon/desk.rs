@@ -76,6 +76,13 @@ impl Desk {
         }
         answer
     }
+
+    /// Waits until the core has taken note of a reading: it stands in the channel before this
+    /// question, whose answer comes after it.
+    async fn after_the_reading(&self) -> Answer {
+        let caller = Caller { uid: 0, gid: 0, pid: 0, key: None };
+        self.put(Request::Queues, caller).await.map(|_| Reply::Done)
+    }
 }
 
 fn stopping() -> Answer {
@@ -96,9 +103,7 @@ impl Ask for Desk {
             if self.specs.reload().await.is_err() {
                 return stopping();
             }
-            // The reading stands in the channel before this question: its answer comes after it.
-            let caller = Caller { uid: 0, gid: 0, pid: 0, key: None };
-            self.put(Request::Queues, caller).await.map(|_| Reply::Done)
+            self.after_the_reading().await
         })
     }
 
@@ -107,10 +112,15 @@ impl Ask for Desk {
         change: FileChange,
         caller: Caller,
     ) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>> {
-        drop((change, caller));
-        Box::pin(async {
-            let detail = "the spec directory cannot be changed through the socket";
-            Err(Rejection::new(RejectionCode::Unavailable, detail))
+        Box::pin(async move {
+            match self.specs.change(change, caller.uid).await {
+                Ok(Ok(())) => self.after_the_reading().await,
+                Ok(Err(rejection)) => Err(rejection),
+                Err(_stopped) => stopping(),
+            }
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

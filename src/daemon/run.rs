@@ -16,12 +16,12 @@ use super::signals::{self, SignalError, SignalEvent};
 use super::spec_watch::{self, SpecSource, SpecWatch};
 use super::{arrivals, systemd};
 use crate::access::server::{Door, DoorArgs, DoorError};
-use crate::access::spec_dir::SpecDir;
+use crate::access::spec_dir::{Cue, SpecDir};
 use crate::config::Config;
 use crate::execution::{ExecutionError, ExecutorPool, PoolArgs};
 use crate::limits;
 use crate::model::event::{Definitions, Event};
-use crate::model::request::StopMode;
+use crate::model::request::{FileChange, Rejection, StopMode};
 use crate::resource::{self, Opened, StoreError};
 use crate::scheduling::{Engine, Process};
 
@@ -67,16 +67,27 @@ impl DaemonError {
 }
 
 impl SpecSource for SpecDir {
-    fn scan(&mut self) -> Definitions {
-        let found = Self::scan(self);
-        for warning in found.changed.iter().flat_map(|file| &file.warnings) {
-            ::tracing::warn!("{warning}");
+    fn scan(&mut self, cue: &Cue) -> Definitions {
+        let found = Self::scan(self, cue);
+        for path in self.take_ignored() {
+            ::tracing::info!(
+                "{path} is not read: the name of a spec file ends in .yaml or .yml and does not \
+                 begin with a dot"
+            );
         }
         found
     }
 
-    fn needs_rescan(&self) -> bool {
-        Self::needs_rescan(self)
+    fn look_again_at(&self) -> Option<Duration> {
+        Self::look_again_at(self)
+    }
+
+    fn doubt(&mut self, path: &str, is_open: bool, at: Duration) {
+        Self::doubt(self, path, is_open, at);
+    }
+
+    fn change(&mut self, change: &FileChange, uid: u32) -> Result<(), Rejection> {
+        Self::change(self, change, uid)
     }
 }
 

@@ -1,11 +1,17 @@
 //! The spec directory as a source of events: whenever something in it may have changed, it is
 //! read and what was found is sent as [`Event::Definitions`].
 //!
-//! Level-triggered: hints only say when to look, the reading says what is there (design F6,
-//! known faults B033 to B046). It knows nothing of the content of a file; that is the
+//! Level-triggered: hints only say where and when to look, the reading says what is there (design
+//! F6, known faults B033 to B046). Whoever asks for a change of the directory is served here too,
+//! so that one task alone touches it. It knows nothing of the content of a file; that is the
 //! [`SpecSource`]'s.
 
-use std::path::{Path, PathBuf};
+mod plan;
+mod reader;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
@@ -13,38 +19,47 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, error, warn};
 
+use self::plan::{Plan, parts};
+use self::reader::Reader;
 use super::clock::Clock;
-use super::watch::{DirWatch, HintReader, Hints, on_the_way};
+use super::watch::{DirWatch, HintReader, Hints, Writer};
+use crate::access::spec_dir::{Cue, Heard};
 use crate::limits;
 use crate::model::event::{Definitions, Event};
+use crate::model::request::{FileChange, Rejection};
 
-/// Quiet times that a file which never becomes quiet can hold up the others.
-const SETTLES_MAX: u32 = 10;
+/// Orders that wait for an answer.
+const ORDERS_MAX: usize = 64;
 
-/// Period of looking when the kernel's events do not work.
-const POLL_EVERY: Duration = Duration::from_secs(1);
-
-/// Reloads that wait for an answer.
-const RELOADS_MAX: usize = 64;
-
-/// Times that the watches are set again because the way to the directory changed meanwhile. One
-/// that goes on changing tells so by events.
-const WAY_CHANGES_MAX: usize = 8;
-
-/// Reads the spec directory.
+/// Reads the spec directory, and changes it.
 pub trait SpecSource: Send + 'static {
     /// Reads all that may have changed since the last call. Blocking.
-    fn scan(&mut self) -> Definitions;
+    fn scan(&mut self, cue: &Cue) -> Definitions;
 
-    /// Whether the last reading saw something that may still be changing, so that another reading
-    /// is due soon although no event may come.
-    fn needs_rescan(&self) -> bool;
+    /// When to look again at what may still be changing, although no event may come.
+    fn look_again_at(&self) -> Option<Duration>;
+
+    /// What the last reading found in this file may have been half of a change.
+    fn doubt(&mut self, path: &str, is_open: bool, at: Duration);
+
+    /// Changes a file, on somebody's behalf. Blocking.
+    ///
+    /// # Errors
+    /// A refusal; nothing has changed.
+    fn change(&mut self, change: &FileChange, uid: u32) -> Result<(), Rejection>;
 }
 
-/// Where to ask for a reading.
+/// What is asked of the watch.
+#[derive(Debug)]
+enum Order {
+    Reload(oneshot::Sender<()>),
+    Change { change: FileChange, uid: u32, done: oneshot::Sender<Result<(), Rejection>> },
+}
+
+/// Where to ask for a reading or a change.
 #[derive(Debug, Clone)]
 pub struct SpecWatch {
-    reloads: mpsc::Sender<oneshot::Sender<()>>,
+    orders: mpsc::Sender<Order>,
     status: watch::Receiver<Option<String>>,
 }
 
@@ -55,7 +70,8 @@ pub struct Stopped;
 
 impl SpecWatch {
     /// Reads the directory now; resolves once what was found has been sent to the loop (or
-    /// nothing had changed). A `SIGHUP`, `schedctl reload` and an `apply` come here.
+    /// nothing had changed). What is being saved just then is waited for, for
+    /// [`limits::SPEC_OPEN_SETTLE`] at most. A `SIGHUP` and `schedctl reload` come here.
     ///
     /// Cancel safe: the reading then takes place all the same.
     ///
@@ -63,7 +79,25 @@ impl SpecWatch {
     /// [`Stopped`].
     pub async fn reload(&self) -> Result<(), Stopped> {
         let (done, answer) = oneshot::channel();
-        self.reloads.send(done).await.map_err(|_closed| Stopped)?;
+        self.orders.send(Order::Reload(done)).await.map_err(|_closed| Stopped)?;
+        answer.await.map_err(|_dropped| Stopped)
+    }
+
+    /// Changes a file of the directory and reads it; resolves once what was found has been sent to
+    /// the loop, or with the refusal. It counts as coming from the user `uid`.
+    ///
+    /// Cancel safe: once sent, the change is carried out all the same.
+    ///
+    /// # Errors
+    /// [`Stopped`].
+    pub async fn change(
+        &self,
+        change: FileChange,
+        uid: u32,
+    ) -> Result<Result<(), Rejection>, Stopped> {
+        let (done, answer) = oneshot::channel();
+        let order = Order::Change { change, uid, done };
+        self.orders.send(order).await.map_err(|_closed| Stopped)?;
         answer.await.map_err(|_dropped| Stopped)
     }
 
@@ -84,10 +118,27 @@ pub fn start(
     tasks: &TaskTracker,
     stop: CancellationToken,
 ) -> SpecWatch {
-    let (reloads, requests) = mpsc::channel(RELOADS_MAX);
+    start_with(DirWatch::new(), Reads { dir, source, clock, events }, tasks, stop)
+}
+
+/// What is read, and where what is found goes.
+struct Reads {
+    dir: PathBuf,
+    source: Box<dyn SpecSource>,
+    clock: Clock,
+    events: mpsc::Sender<Event>,
+}
+
+fn start_with(
+    (dirs, hints): (DirWatch, HintReader),
+    reads: Reads,
+    tasks: &TaskTracker,
+    stop: CancellationToken,
+) -> SpecWatch {
+    let Reads { dir, source, clock, events } = reads;
+    let (orders, requests) = mpsc::channel(ORDERS_MAX);
     let (status_sender, status) = watch::channel(None);
-    let (dirs, hints) = DirWatch::new();
-    let now = clock.elapsed();
+    let plan = Plan::new(clock.elapsed());
     let watcher = Watcher {
         reader: Some(Reader { dir: dir.clone(), dirs, source }),
         dir,
@@ -95,26 +146,14 @@ pub fn start(
         clock,
         events,
         status: status_sender,
-        plan: Plan { due: now, pending_since: None, rescan: now, not_before: Duration::ZERO },
+        plan,
+        heard: BTreeMap::new(),
+        reloads: Vec::new(),
         unreadable: None,
         is_first: true,
     };
     tasks.spawn(watcher.run(requests, stop));
-    SpecWatch { reloads, status }
-}
-
-/// The blocking half.
-struct Reader {
-    dir: PathBuf,
-    dirs: DirWatch,
-    source: Box<dyn SpecSource>,
-}
-
-/// What one reading gave.
-struct Reading {
-    found: Definitions,
-    again: bool,
-    status: Option<String>,
+    SpecWatch { orders, status }
 }
 
 /// The waiting half.
@@ -126,123 +165,132 @@ struct Watcher {
     events: mpsc::Sender<Event>,
     status: watch::Sender<Option<String>>,
     plan: Plan,
+    /// What was heard of names in the directory since the last reading.
+    heard: BTreeMap<OsString, Heard>,
+    /// Who waits for a reading, and until when.
+    reloads: Vec<(oneshot::Sender<()>, Duration)>,
     unreadable: Option<String>,
     is_first: bool,
 }
 
-/// When to read next. All times are those of [`Clock::elapsed`].
-#[derive(Debug)]
-struct Plan {
-    /// Hints have settled; [`Duration::MAX`]: there are none.
-    due: Duration,
-    /// The first of the hints that have not settled.
-    pending_since: Option<Duration>,
-    /// The full rescan.
-    rescan: Duration,
-    /// Readings take half of the time at most.
-    not_before: Duration,
-}
-
-impl Reader {
-    /// Watch first, then read: what happens in between is then heard.
-    fn read(&mut self) -> Reading {
-        for _ in 0..WAY_CHANGES_MAX {
-            if !self.dirs.set(&on_the_way(&self.dir)) {
-                break;
-            }
-        }
-        let found = self.source.scan();
-        let status = self.dirs.status().map(|why| format!("{}: {why}", self.dir.display()));
-        Reading { found, again: self.source.needs_rescan(), status }
-    }
-}
-
-impl Plan {
-    fn next(&self) -> Duration {
-        self.due.min(self.rescan).max(self.not_before)
-    }
-
-    /// A change that is complete is read at once, any other after a quiet time.
-    fn hinted(&mut self, now: Duration, is_complete: bool) {
-        let since = *self.pending_since.get_or_insert(now);
-        let quiet = now + limits::SPEC_SETTLE;
-        let latest = since + limits::SPEC_SETTLE * SETTLES_MAX;
-        self.due = if is_complete { now } else { quiet.min(latest) };
-    }
-
-    fn done(&mut self, began: Duration, now: Duration, again: bool, is_polled: bool) {
-        self.pending_since = None;
-        self.due = if again { now + limits::SPEC_SETTLE } else { Duration::MAX };
-        self.rescan = now + if is_polled { POLL_EVERY } else { limits::RESCAN_EVERY };
-        self.not_before = now + now.saturating_sub(began);
-    }
-}
-
 impl Watcher {
-    async fn run(
-        mut self,
-        mut requests: mpsc::Receiver<oneshot::Sender<()>>,
-        stop: CancellationToken,
-    ) {
-        let mut waiting = Vec::new();
+    async fn run(mut self, mut orders: mpsc::Receiver<Order>, stop: CancellationToken) {
         loop {
             let wait = self.plan.next().saturating_sub(self.clock.elapsed());
-            let is_due = tokio::select! {
+            let order = tokio::select! {
                 () = stop.cancelled() => return,
-                Some(request) = requests.recv() => {
-                    waiting.push(request);
-                    true
-                }
-                () = self.hints.changed() => false,
-                () = tokio::time::sleep(wait) => true,
+                Some(order) = orders.recv() => Some(order),
+                () = self.hints.changed() => None,
+                () = tokio::time::sleep(wait) => None,
             };
-            let hints = self.hints.take();
-            if !is_due {
-                if let Some(is_complete) = meaning(&self.dir, &hints) {
-                    self.plan.hinted(self.clock.elapsed(), is_complete);
+            let step = async {
+                match order {
+                    Some(Order::Reload(done)) => {
+                        let until = self.clock.elapsed() + limits::SPEC_OPEN_SETTLE;
+                        self.reloads.push((done, until));
+                        self.note_hints();
+                        self.read_and_send(true).await
+                    }
+                    Some(Order::Change { change, uid, done }) => {
+                        self.change(change, uid, done).await
+                    }
+                    None => {
+                        self.note_hints();
+                        match self.plan.due(self.clock.elapsed()) {
+                            Some(is_whole) => self.read_and_send(is_whole).await,
+                            None => true,
+                        }
+                    }
                 }
-                continue;
-            }
-            while let Ok(request) = requests.try_recv() {
-                waiting.push(request);
-            }
+            };
             tokio::select! {
                 () = stop.cancelled() => return,
-                goes_on = self.read_and_send() => if !goes_on { return },
+                goes_on = step => if !goes_on { return },
             }
-            for request in waiting.drain(..) {
-                if request.send(()).is_err() {
-                    debug!("whoever asked for a reading has gone");
+            self.answer_reloads();
+        }
+    }
+
+    /// Takes what was heard since the last time.
+    fn note_hints(&mut self) {
+        let now = self.clock.elapsed();
+        let hints: Hints = self.hints.take();
+        if hints.everything || !hints.dirs.is_empty() {
+            self.plan.whole(now);
+        }
+        for (path, writer) in hints.paths {
+            if path.parent() == Some(self.dir.as_path())
+                && let Some(name) = path.file_name()
+            {
+                self.plan.hinted(now, writer == Writer::Done);
+                let heard = self.heard.entry(name.to_owned()).or_insert(Heard::Touched);
+                match writer {
+                    Writer::Done => *heard = Heard::Saved,
+                    Writer::AtIt => *heard = Heard::AtWork,
+                    Writer::Unknown => {}
                 }
+            } else if self.dir.starts_with(&path) {
+                self.plan.whole(now);
             }
         }
+    }
+
+    /// Those who asked for a reading have it, unless something is being saved just now.
+    fn answer_reloads(&mut self) {
+        let now = self.clock.elapsed();
+        let is_quiet = self.plan.is_quiet();
+        let is_over = |until: Duration| is_quiet || until <= now;
+        for (done, _) in self.reloads.extract_if(.., |(_, until)| is_over(*until)) {
+            if done.send(()).is_err() {
+                debug!("whoever asked for a reading has gone");
+            }
+        }
+    }
+
+    /// Carries out a change and reads it; whether there is any use in going on.
+    async fn change(
+        &mut self,
+        change: FileChange,
+        uid: u32,
+        done: oneshot::Sender<Result<(), Rejection>>,
+    ) -> bool {
+        let name = match &change {
+            FileChange::Write { name, .. } | FileChange::Remove { name } => OsString::from(name),
+        };
+        let Some(changed) = self.blocking(move |r| r.source.change(&change, uid)).await else {
+            return false;
+        };
+        let mut goes_on = true;
+        if changed.is_ok() {
+            self.note_hints();
+            self.heard.insert(name, Heard::Ours);
+            goes_on = self.read_and_send(false).await;
+        }
+        if done.send(changed).is_err() {
+            debug!("whoever asked for a change has gone");
+        }
+        goes_on
     }
 
     /// One reading; whether there is any use in another.
-    async fn read_and_send(&mut self) -> bool {
+    async fn read_and_send(&mut self, is_whole: bool) -> bool {
         let began = self.clock.elapsed();
-        let Some(mut reader) = self.reader.take() else { return false };
-        let read = tokio::task::spawn_blocking(move || {
-            let reading = reader.read();
-            (reader, reading)
-        });
-        let (reader, reading) = match read.await {
-            Ok(done) => done,
-            Err(error) => {
-                error!(%error, "reading the spec directory broke down; definitions stay as they are");
-                let told = "the spec directory is not read any more; restart schedd".to_owned();
-                self.status.send_replace(Some(told.clone()));
-                // The core waits for the first reading: it goes on with what it remembers.
-                let broken = Definitions { unreadable: Some(told), ..Definitions::default() };
-                if self.events.send(Event::Definitions(broken)).await.is_err() {
-                    debug!("nobody takes events any more");
-                }
-                return false;
+        let is_whole = is_whole || self.is_first || self.unreadable.is_some();
+        let heard = std::mem::take(&mut self.heard);
+        let cue = Cue { at: began, wall: self.clock.now(), is_whole, heard };
+        let Some(reading) = self.blocking(move |reader| reader.read(&cue)).await else {
+            let told = "the spec directory is not read any more; restart schedd".to_owned();
+            self.status.send_replace(Some(told.clone()));
+            // The core waits for the first reading: it goes on with what it remembers.
+            let broken = Definitions { unreadable: Some(told), ..Definitions::default() };
+            if self.events.send(Event::Definitions(broken)).await.is_err() {
+                debug!("nobody takes events any more");
             }
+            return false;
         };
-        self.reader = Some(reader);
         let is_polled = reading.status.is_some();
-        self.plan.done(began, self.clock.elapsed(), reading.again, is_polled);
+        let now = self.clock.elapsed();
+        self.plan.done(began, now, is_whole, is_polled, reading.look_again_at);
         self.tell_status(reading.status);
         if !self.is_news(&reading.found) {
             return true;
@@ -257,7 +305,37 @@ impl Watcher {
             warn!("{problem}; what was defined before stays in force");
         }
         self.unreadable.clone_from(&reading.found.unreadable);
-        self.events.send(Event::Definitions(reading.found)).await.is_ok()
+        for warning in reading.found.changed.iter().flat_map(|file| &file.warnings) {
+            warn!("{warning}");
+        }
+        for part in parts(reading.found) {
+            if self.events.send(Event::Definitions(part)).await.is_err() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Has the blocking half do something; `None`: it broke down.
+    async fn blocking<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut Reader) -> T + Send + 'static,
+    ) -> Option<T> {
+        let mut reader = self.reader.take()?;
+        let done = tokio::task::spawn_blocking(move || {
+            let result = work(&mut reader);
+            (reader, result)
+        });
+        match done.await {
+            Ok((reader, result)) => {
+                self.reader = Some(reader);
+                Some(result)
+            }
+            Err(error) => {
+                error!(%error, "reading the spec directory broke down; definitions stay as they are");
+                None
+            }
+        }
     }
 
     /// Nothing changed is no news, but for the first time and when the directory became
@@ -281,19 +359,6 @@ impl Watcher {
             true
         });
     }
-}
-
-/// Whether the hints are about `dir` at all, and if so whether some change is complete.
-fn meaning(dir: &Path, hints: &Hints) -> Option<bool> {
-    if hints.everything || !hints.dirs.is_empty() {
-        return Some(true);
-    }
-    hints
-        .paths
-        .iter()
-        .filter(|(path, _)| path.parent() == Some(dir) || dir.starts_with(path))
-        .map(|(_, is_complete)| *is_complete)
-        .reduce(|a, b| a || b)
 }
 
 #[cfg(test)]

@@ -7,13 +7,20 @@
 //! rescans in the users and by [`DirWatch::status`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use notify::event::{AccessKind, AccessMode, MetadataKind, ModifyKind, RenameMode};
 use notify::{ErrorKind, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
+
+mod echo;
+mod way;
+
+use self::echo::Echo;
+pub use self::way::on_the_way;
+use self::way::{DirIdentity, identity};
 
 /// Marked paths above which whole directories are marked instead.
 const PATHS_MAX: usize = 16_384;
@@ -25,9 +32,8 @@ pub struct Hints {
     pub everything: bool,
     /// These directories as a whole: they went, were replaced, or had too many changes to list.
     pub dirs: BTreeSet<PathBuf>,
-    /// These entries of watched directories, and whether the last thing heard of each is that it
-    /// was closed after writing or renamed into place.
-    pub paths: BTreeMap<PathBuf, bool>,
+    /// These entries of watched directories, and what was heard last of the writer of each.
+    pub paths: BTreeMap<PathBuf, Writer>,
 }
 
 impl Hints {
@@ -46,7 +52,12 @@ pub struct DirWatch {
     watcher: Option<RecommendedWatcher>,
     held: BTreeMap<DirIdentity, PathBuf>,
     limit: Option<String>,
+    open: Open,
+    echo: Option<Echo>,
 }
+
+/// How a watcher is got from the kernel.
+type Open = fn(Arc<Marks>) -> notify::Result<RecommendedWatcher>;
 
 /// The other end: where marks are waited for and taken.
 #[derive(Debug, Clone)]
@@ -54,13 +65,12 @@ pub struct HintReader {
     marks: Arc<Marks>,
 }
 
-/// Device and inode: the kernel watches a directory, not a name.
-type DirIdentity = (u64, u64);
-
 #[derive(Debug, Default)]
 struct Marks {
     state: Mutex<State>,
     changed: Notify,
+    /// An echo was heard.
+    echoed: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -70,11 +80,13 @@ struct State {
     names: BTreeMap<PathBuf, Vec<PathBuf>>,
     /// Watched paths that no longer lead to the watched directory.
     lost: BTreeSet<PathBuf>,
+    /// The path whose opening is an echo, and whether it has been heard.
+    echo: Option<(PathBuf, bool)>,
 }
 
-/// What an event says about a path's writer.
+/// What events say about a path's writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Writer {
+pub enum Writer {
     /// Has closed it, or has renamed it into place.
     Done,
     /// May be at it.
@@ -88,9 +100,20 @@ impl DirWatch {
     /// [`Self::set`] tries again.
     #[must_use]
     pub fn new() -> (Self, HintReader) {
+        Self::opened_by(|marks| notify::recommended_watcher(move |event| marks.hear(event)))
+    }
+
+    fn opened_by(open: Open) -> (Self, HintReader) {
         let marks = Arc::new(Marks::default());
         let reader = HintReader { marks: Arc::clone(&marks) };
-        (Self { marks, watcher: None, held: BTreeMap::new(), limit: None }, reader)
+        let held = BTreeMap::new();
+        (Self { marks, watcher: None, held, limit: None, open, echo: None }, reader)
+    }
+
+    /// What the kernel gives when its limit of watchers is reached.
+    #[cfg(test)]
+    pub(super) fn refused_by_the_kernel() -> (Self, HintReader) {
+        Self::opened_by(|_| Err(notify::Error::io(std::io::Error::from_raw_os_error(libc::EMFILE))))
     }
 
     /// Watches these directories and no others. Those that do not exist are left out: watch their
@@ -121,9 +144,35 @@ impl DirWatch {
         self.limit.as_deref()
     }
 
+    /// Which of these paths something was heard of since the marks were last taken, and what,
+    /// counting all that happened before this call: see [`Echo`]. If that cannot be had within
+    /// `within`, it is all of them. Blocking.
+    pub fn heard_of(&mut self, paths: &[PathBuf], within: Duration) -> Vec<(PathBuf, Writer)> {
+        let is_complete = self.is_all_heard(within);
+        let state = self.marks.lock();
+        let heard = |path: &PathBuf| match state.hints.paths.get(path) {
+            Some(writer) => Some((path.clone(), *writer)),
+            None => (!is_complete).then(|| (path.clone(), Writer::Unknown)),
+        };
+        paths.iter().filter_map(heard).collect()
+    }
+
+    /// Waits until all has been heard that happened before this call.
+    fn is_all_heard(&mut self, within: Duration) -> bool {
+        let Some(watcher) = &mut self.watcher else { return false };
+        if self.echo.is_none() {
+            self.echo = Echo::watched_by(watcher, &self.marks).ok();
+        }
+        let is_heard = self.echo.as_ref().is_some_and(|echo| echo.is_heard(&self.marks, within));
+        if !is_heard && let Some(echo) = self.echo.take() {
+            // Its call may still be heard one day, and must not be taken for that of another.
+            drop(watcher.unwatch(&echo.path));
+        }
+        is_heard
+    }
+
     fn open(&mut self) {
-        let marks = Arc::clone(&self.marks);
-        match notify::recommended_watcher(move |event| marks.hear(event)) {
+        match (self.open)(Arc::clone(&self.marks)) {
             Ok(watcher) => self.watcher = Some(watcher),
             Err(error) => self.limit = Some(limit_text(&error)),
         }
@@ -220,6 +269,9 @@ impl Marks {
             Err(_) => return self.mark_everything(),
         };
         // Reading, ours included, is not a change. A rename is told by its two halves too.
+        if matches!(event.kind, EventKind::Access(AccessKind::Open(_))) {
+            return self.hear_opened(&event.paths);
+        }
         if is_reading(event.kind) || is_rename_summary(event.kind) {
             return;
         }
@@ -231,6 +283,15 @@ impl Marks {
         }
         drop(state);
         self.changed.notify_one();
+    }
+
+    fn hear_opened(&self, paths: &[PathBuf]) {
+        if let Some((path, is_heard)) = &mut self.lock().echo
+            && paths.contains(path)
+        {
+            *is_heard = true;
+            self.echoed.notify_all();
+        }
     }
 
     fn mark_everything(&self) {
@@ -254,11 +315,10 @@ impl State {
                 self.hints.dirs.insert(dir.clone());
                 continue;
             }
-            let done = self.hints.paths.entry(dir.join(file)).or_insert(false);
-            match writer {
-                Writer::Done => *done = true,
-                Writer::AtIt => *done = false,
-                Writer::Unknown => {}
+            let known = self.hints.paths.entry(dir.join(file)).or_insert(writer);
+            // Who wrote what is gone does not matter for what comes after it.
+            if gone || writer != Writer::Unknown {
+                *known = writer;
             }
         }
     }
@@ -283,7 +343,9 @@ fn writer(kind: EventKind) -> Writer {
             | EventKind::Modify(ModifyKind::Name(RenameMode::To))
     ) {
         Writer::Done
-    } else if matches!(kind, EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any))) {
+    } else if is_going(kind)
+        || matches!(kind, EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any)))
+    {
         Writer::Unknown
     } else {
         Writer::AtIt
@@ -327,34 +389,6 @@ fn limit_text(error: &notify::Error) -> String {
         }
     };
     format!("inotify limit: {limit}; looking often instead, raise it with sysctl")
-}
-
-fn identity(dir: &Path) -> Option<DirIdentity> {
-    let meta = std::fs::metadata(dir).ok().filter(std::fs::Metadata::is_dir)?;
-    Some((meta.dev(), meta.ino()))
-}
-
-/// The directories whose events together tell that `dir` appears, goes, or is replaced, and what
-/// changes in it: itself, the parent of every symbolic link on its way, and if it does not exist
-/// its nearest existing parent. That a parent was renamed together with it is not among what
-/// they tell. Blocking.
-#[must_use]
-pub fn on_the_way(dir: &Path) -> BTreeSet<PathBuf> {
-    let mut watched = BTreeSet::new();
-    let mut at = PathBuf::new();
-    for part in dir.components() {
-        let next = at.join(part);
-        if std::fs::symlink_metadata(&next).is_ok_and(|meta| meta.is_symlink()) {
-            watched.insert(at.clone());
-        }
-        if !next.is_dir() {
-            watched.insert(at);
-            return watched;
-        }
-        at = next;
-    }
-    watched.insert(at);
-    watched
 }
 
 #[cfg(test)]

@@ -3,13 +3,18 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{SpecDir, is_spec_name};
+use super::{Cue, Heard, SpecDir, is_spec_name};
 use crate::access::spec_yaml::SpecContext;
 use crate::limits;
 use crate::model::event::Definitions;
+use crate::model::time::Timestamp;
+
+mod half_written;
+mod writing;
 
 /// Nobody's: a daemon that is not root does not look at owners.
 const USER: u32 = 1000;
@@ -21,6 +26,8 @@ fn text(id: &str, handler: &str) -> String {
 struct Bed {
     dir: TempDir,
     specs: SpecDir,
+    /// Now, as the readings are told.
+    at: Duration,
 }
 
 impl Bed {
@@ -29,7 +36,7 @@ impl Bed {
         let specs = SpecDir::owned_by(dir.path().join("d"), SpecContext::default(), uid);
         fs::create_dir(dir.path().join("d")).unwrap();
         fs::set_permissions(dir.path().join("d"), fs::Permissions::from_mode(0o755)).unwrap();
-        Self { dir, specs }
+        Self { dir, specs, at: Duration::from_secs(1) }
     }
 
     fn new() -> Self {
@@ -44,6 +51,27 @@ impl Bed {
     fn write(&self, name: &str, text: &str) {
         fs::write(self.path(name), text).unwrap();
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o644)).unwrap();
+    }
+
+    /// A reading now, of everything or of what was heard of.
+    fn read(&mut self, is_whole: bool, heard: &[(&str, Heard)]) -> Definitions {
+        let heard = heard.iter().map(|(name, heard)| ((*name).into(), *heard)).collect();
+        let wall = Timestamp::FAR;
+        self.specs.scan(&Cue { at: self.at, wall, is_whole, heard })
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.at += time;
+    }
+
+    /// What two readings of everything find that are a quiet time apart.
+    fn settled(&mut self) -> Definitions {
+        let first = self.read(true, &[]);
+        self.pass(limits::SPEC_SETTLE);
+        let mut then = self.read(true, &[]);
+        then.changed.splice(0..0, first.changed);
+        then.removed.splice(0..0, first.removed);
+        then
     }
 
     fn names(&self, paths: &[String]) -> Vec<String> {
@@ -90,45 +118,65 @@ fn new_changed_and_removed_files_are_told_once() {
     bed.write("b.yml", &text("b.v1", "one"));
     bed.write("b.yml~", "not read");
     fs::create_dir(bed.path("sub.yaml")).unwrap();
-    let first = bed.specs.scan();
+    let first = bed.settled();
     assert_eq!(bed.changed(&first), ["a.yaml", "b.yml"]);
     assert_eq!(bed.names(first.present.as_deref().unwrap()), ["a.yaml", "b.yml"]);
     assert_eq!((first.removed.len(), first.unreadable), (0, None));
     for _ in 0..3 {
-        let same = bed.specs.scan();
+        let same = bed.settled();
         assert_eq!((same.changed.len(), same.removed.len()), (0, 0));
         assert_eq!(same.present.unwrap().len(), 2);
     }
     bed.write("a.yaml", &text("a.v1", "two"));
     fs::remove_file(bed.path("b.yml")).unwrap();
-    let then = bed.specs.scan();
+    let then = bed.settled();
     assert_eq!(bed.changed(&then), ["a.yaml"]);
     assert_eq!(then.changed[0].specs[0].handler, "two");
     assert_eq!(bed.names(&then.removed), ["b.yml"]);
-    assert!(!bed.specs.needs_rescan());
+    assert_eq!(bed.specs.look_again_at(), None);
 }
 
 #[test]
 fn a_write_of_the_same_content_is_no_change() {
     let mut bed = Bed::new();
     bed.write("a.yaml", &text("a.v1", "one"));
-    bed.specs.scan();
+    bed.settled();
     bed.write("a.yaml", &text("a.v1", "one"));
-    assert!(bed.specs.scan().changed.is_empty());
+    assert!(bed.settled().changed.is_empty());
 }
 
 #[test]
 fn a_second_write_that_stat_cannot_tell_apart_is_seen() {
     let mut bed = Bed::new();
     bed.write("a.yaml", &text("a.v1", "one"));
-    bed.specs.scan();
+    bed.settled();
     // As if both writes had come within one tick: the stamp of the second is the first's.
     bed.write("a.yaml", &text("a.v1", "two"));
     let path = bed.path("a.yaml");
-    let stamp = super::Stamp::of(&fs::metadata(&path).unwrap());
-    let known = bed.specs.known.get_mut(&*path.to_string_lossy()).unwrap();
-    known.stamp = Some(stamp);
-    assert_eq!(bed.specs.scan().changed.len(), 1);
+    let stamp = super::Stamp::of(&nix::sys::stat::stat(&path).unwrap());
+    let known = bed.specs.known.get_mut(std::ffi::OsStr::new("a.yaml")).unwrap();
+    (known.stamp, known.confirmed) = (Some(stamp), false);
+    assert_eq!(bed.settled().changed.len(), 1);
+}
+
+#[test]
+fn content_decides_whatever_times_and_sizes_say() {
+    let mut bed = Bed::new();
+    bed.write("a.yaml", &text("a.v1", "one"));
+    let old = fs::metadata(bed.path("a.yaml")).unwrap().modified().unwrap();
+    bed.settled();
+    // An older file of the same size, with its times.
+    bed.write("a.yaml", &text("a.v1", "two"));
+    let times = fs::FileTimes::new().set_modified(old - Duration::from_secs(86_400));
+    fs::File::options().write(true).open(bed.path("a.yaml")).unwrap().set_times(times).unwrap();
+    assert_eq!(bed.settled().changed[0].specs[0].handler, "two");
+    // What was heard of is read even if nothing that stat tells has changed.
+    bed.write("a.yaml", &text("a.v1", "six"));
+    let stamp = super::Stamp::of(&nix::sys::stat::stat(&bed.path("a.yaml")).unwrap());
+    let known = bed.specs.known.get_mut(std::ffi::OsStr::new("a.yaml")).unwrap();
+    (known.stamp, known.confirmed) = (Some(stamp), true);
+    let found = bed.read(false, &[("a.yaml", Heard::Saved)]);
+    assert_eq!(found.changed[0].specs[0].handler, "six");
 }
 
 #[test]
@@ -141,10 +189,10 @@ fn links_are_followed_and_a_swap_behind_them_is_seen() {
     }
     symlink(bed.dir.path().join("1"), bed.path("..data")).unwrap();
     symlink("..data/t.yaml", bed.path("t.yaml")).unwrap();
-    assert_eq!(bed.specs.scan().changed[0].specs[0].handler, "1");
+    assert_eq!(bed.settled().changed[0].specs[0].handler, "1");
     symlink(bed.dir.path().join("2"), bed.path("..tmp")).unwrap();
     fs::rename(bed.path("..tmp"), bed.path("..data")).unwrap();
-    assert_eq!(bed.specs.scan().changed[0].specs[0].handler, "2");
+    assert_eq!(bed.settled().changed[0].specs[0].handler, "2");
 }
 
 #[test]
@@ -155,7 +203,7 @@ fn what_cannot_be_read_is_there_and_told_once() {
     bed.write("huge.yaml", &"#".repeat(limits::SPEC_FILE_BYTES_MAX + 1));
     bed.write("bad.yaml", "taskId: [\n");
     bed.write("good.yaml", &text("good.v1", "x"));
-    let found = bed.specs.scan();
+    let found = bed.settled();
     let told: Vec<(String, bool)> = bed
         .changed(&found)
         .into_iter()
@@ -173,11 +221,11 @@ fn what_cannot_be_read_is_there_and_told_once() {
     assert_eq!(message(2), "has 262145 bytes; at most 262144 are read");
     assert_eq!(message(3), "is a link that leads nowhere");
     assert_eq!(message(4), "is not a regular file");
-    let again = bed.specs.scan();
+    let again = bed.settled();
     assert_eq!((again.changed.len(), again.present.unwrap().len()), (0, 5));
     fs::remove_file(bed.path("link.yaml")).unwrap();
     bed.write("link.yaml", &text("link.v1", "x"));
-    let repaired = bed.specs.scan();
+    let repaired = bed.settled();
     assert_eq!(bed.changed(&repaired), ["link.yaml"]);
     assert!(repaired.changed[0].errors.is_empty());
 }
@@ -186,36 +234,25 @@ fn what_cannot_be_read_is_there_and_told_once() {
 fn a_missing_directory_leaves_what_is_known_alone() {
     let mut bed = Bed::new();
     bed.write("a.yaml", &text("a.v1", "one"));
-    bed.specs.scan();
+    bed.settled();
     let away = bed.dir.path().join("away");
     fs::rename(bed.path(""), &away).unwrap();
-    let missing = bed.specs.scan();
+    let missing = bed.settled();
     assert!(missing.unreadable.unwrap().contains("cannot read"));
     assert_eq!((missing.changed.len(), missing.removed.len(), missing.present), (0, 0, None));
     fs::rename(&away, bed.path("")).unwrap();
-    assert!(bed.specs.scan().changed.is_empty());
+    assert!(bed.settled().changed.is_empty());
     fs::remove_file(bed.path("a.yaml")).unwrap();
-    let empty = bed.specs.scan();
+    let empty = bed.settled();
     assert_eq!((empty.present, empty.removed.len()), (Some(Vec::new()), 1));
 }
 
 #[test]
 fn another_device_leaves_what_is_known_alone() {
     let mut bed = Bed::new();
-    bed.specs.scan();
+    bed.settled();
     bed.specs.device = bed.specs.device.map(|device| device + 1);
-    assert!(bed.specs.scan().unreadable.unwrap().contains("another device"));
-}
-
-#[test]
-fn a_new_context_reads_every_file_anew() {
-    let mut bed = Bed::new();
-    bed.write("a.yaml", &text("a.v1", "x").replace("SHELL", "SETTLE"));
-    assert_eq!(bed.specs.scan().changed[0].errors.len(), 1);
-    let mut context = SpecContext::default();
-    context.task_types.insert("SETTLE".to_owned());
-    bed.specs.set_context(context);
-    assert!(bed.specs.scan().changed[0].errors.is_empty());
+    assert!(bed.settled().unreadable.unwrap().contains("another device"));
 }
 
 #[test]
@@ -226,7 +263,7 @@ fn root_follows_nothing_that_others_can_write() {
     bed.write("a.yaml", &text("a.v1", "x"));
     bed.write("w.yaml", &text("w.v1", "x"));
     fs::set_permissions(bed.path("w.yaml"), fs::Permissions::from_mode(0o664)).unwrap();
-    let found = bed.specs.scan();
+    let found = bed.settled();
     if !is_root {
         assert!(found.unreadable.unwrap().contains("not to root"));
         return;
@@ -238,11 +275,121 @@ fn root_follows_nothing_that_others_can_write() {
          go-w it"
     );
     fs::set_permissions(bed.path("w.yaml"), fs::Permissions::from_mode(0o644)).unwrap();
-    let found = bed.specs.scan();
+    let found = bed.settled();
     assert_eq!(bed.changed(&found), ["w.yaml"]);
     std::os::unix::fs::chown(bed.path("a.yaml"), Some(USER), None).unwrap();
-    let found = bed.specs.scan();
+    let found = bed.settled();
     assert!(found.changed[0].errors[0].message.starts_with("belongs to user 1000, not to root"));
     fs::set_permissions(bed.path(""), fs::Permissions::from_mode(0o777)).unwrap();
-    assert!(bed.specs.scan().unreadable.unwrap().contains("has mode 0777"));
+    assert!(bed.settled().unreadable.unwrap().contains("has mode 0777"));
+}
+
+#[test]
+fn nothing_but_a_regular_file_is_ever_opened() {
+    let mut bed = Bed::new();
+    let pipe = bed.dir.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    symlink(&pipe, bed.path("pipe.yaml")).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(bed.path("socket.yaml")).unwrap();
+    // Whoever opens a pipe for writing stands until somebody opens it for reading.
+    let writer = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || fs::OpenOptions::new().write(true).open(pipe).unwrap()
+    });
+    let found = bed.settled();
+    assert_eq!(bed.changed(&found), ["pipe.yaml", "socket.yaml"]);
+    for file in &found.changed {
+        assert_eq!(file.errors[0].message, "is not a regular file");
+    }
+    assert!(!writer.is_finished(), "somebody has opened the pipe");
+    fs::File::open(&pipe).unwrap();
+    writer.join().unwrap();
+}
+
+#[test]
+fn a_link_that_the_kernel_makes_up_is_not_followed() {
+    let mut bed = Bed::new();
+    bed.write("a.yaml", &text("a.v1", "x"));
+    let open = fs::File::open(bed.path("a.yaml")).unwrap();
+    let number = std::os::fd::AsRawFd::as_raw_fd(&open);
+    symlink(format!("/proc/{}/fd/{number}", std::process::id()), bed.path("l.yaml")).unwrap();
+    let found = bed.settled();
+    assert_eq!(bed.changed(&found), ["a.yaml", "l.yaml"]);
+    assert!(found.changed[1].errors[0].message.contains("through /proc"));
+}
+
+#[test]
+fn a_name_that_is_not_utf_8_is_an_error_of_its_own() {
+    use std::os::unix::ffi::OsStrExt;
+    let mut bed = Bed::new();
+    for name in [b"caf\xe8.yaml", b"caf\xe9.yaml"] {
+        let name = std::ffi::OsStr::from_bytes(name);
+        fs::write(bed.dir.path().join("d").join(name), text("a.v1", "x")).unwrap();
+    }
+    let found = bed.settled();
+    assert_eq!(bed.changed(&found), ["caf\\xe8.yaml", "caf\\xe9.yaml"]);
+    assert!(found.changed[0].errors[0].message.contains("not UTF-8; rename it"));
+    assert!(bed.settled().changed.is_empty());
+}
+
+#[test]
+fn each_regular_file_that_is_not_read_is_named_once() {
+    let mut bed = Bed::new();
+    let leftovers = [
+        "#x.yaml#",
+        ".hidden.yaml",
+        ".x.yaml.swp",
+        "4913",
+        "X.YAML",
+        "my.json",
+        "x.yaml.bak",
+        "x.yaml.dpkg-new",
+        "x.yaml.rpmsave",
+        "x.yaml~",
+    ];
+    for name in leftovers {
+        bed.write(name, &text("never.v1", "x"));
+    }
+    for name in ["my.task.v2.yaml", "x.yml"] {
+        bed.write(name, &text(&format!("{}.v1", &name[..1]), "x"));
+    }
+    fs::create_dir(bed.path("folder")).unwrap();
+    let found = bed.settled();
+    assert_eq!(bed.changed(&found), ["my.task.v2.yaml", "x.yml"]);
+    let named = bed.specs.take_ignored();
+    assert_eq!(bed.names(&named), leftovers);
+    bed.write("late.txt", "");
+    bed.settled();
+    let named = bed.specs.take_ignored();
+    assert_eq!(bed.names(&named), ["late.txt"]);
+}
+
+#[test]
+fn a_definition_comes_from_the_owner_of_its_file() {
+    let mut bed = Bed::new();
+    bed.write("a.yaml", &text("a.v1", "x"));
+    let owner = nix::unistd::geteuid().as_raw();
+    assert_eq!(bed.settled().changed[0].uid, Some(owner));
+    if owner != 0 {
+        return;
+    }
+    std::os::unix::fs::chown(bed.path("a.yaml"), Some(USER), None).unwrap();
+    bed.write("a.yaml", &text("a.v1", "y"));
+    assert_eq!(bed.settled().changed[0].uid, Some(USER));
+}
+
+#[test]
+fn many_files_are_read_as_few_are() {
+    let mut bed = Bed::new();
+    for n in 0..500 {
+        bed.write(&format!("t{n:03}.yaml"), &text(&format!("t{n:03}.v1"), "x"));
+    }
+    bed.write("t250.yaml", "taskId: [\n");
+    let found = bed.settled();
+    let ids: Vec<String> =
+        found.changed.iter().flat_map(|f| &f.specs).map(|s| s.task_id.to_string()).collect();
+    let expected: Vec<String> =
+        (0..500).filter(|n| *n != 250).map(|n| format!("t{n:03}.v1")).collect();
+    assert_eq!(ids, expected);
+    assert_eq!(found.changed.len(), 500);
 }

@@ -10,7 +10,7 @@ use super::pattern::{Pattern, names};
 use super::tracker::{Found, Key, Tracker};
 use super::walk::{Walked, Walker, look_at};
 use crate::daemon::clock::Clock;
-use crate::daemon::watch::{DirWatch, HintReader};
+use crate::daemon::watch::{DirWatch, HintReader, Writer};
 use crate::limits;
 use crate::model::command::FileWatch;
 
@@ -172,7 +172,8 @@ impl Looker {
     fn follow_hints(&mut self, found: &mut Found) {
         let hints = self.hints.take();
         self.is_restructured |= hints.everything || !hints.dirs.is_empty();
-        for (path, is_closed) in hints.paths {
+        for (path, writer) in hints.paths {
+            let is_closed = writer == Writer::Done;
             let parts = names(&path);
             let mut keys: Vec<Key> = Vec::new();
             let mut was_way = false;

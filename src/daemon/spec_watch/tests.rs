@@ -1,58 +1,44 @@
-use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use super::*;
+use crate::access::spec_dir::SpecDir;
+use crate::access::spec_yaml::SpecContext;
 use crate::model::event::SpecFile;
 
 /// Far longer than anything here takes; a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Reads every `*.yaml`: the content is the hash.
-struct Files {
-    dir: PathBuf,
-    known: BTreeMap<String, String>,
+/// A task that runs this.
+fn spec(handler: &str) -> String {
+    format!("taskId: t.v1\nversion: 1\nowner: o\ntaskType: SHELL\nhandler: '{handler}'\n")
 }
 
-impl SpecSource for Files {
-    fn scan(&mut self) -> Definitions {
-        let Ok(entries) = fs::read_dir(&self.dir) else {
-            return Definitions { unreadable: Some("no directory".to_owned()), ..empty() };
-        };
-        let mut now = BTreeMap::new();
-        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-            if path.extension().is_some_and(|extension| extension == "yaml")
-                && let Ok(content) = fs::read_to_string(&path)
-            {
-                now.insert(path.file_name().unwrap().to_str().unwrap().to_owned(), content);
-            }
-        }
-        let before = std::mem::replace(&mut self.known, now.clone());
-        let changed = now.iter().filter(|(name, content)| before.get(*name) != Some(*content));
-        Definitions {
-            changed: changed.map(|(name, content)| spec_file(name, content)).collect(),
-            removed: before.into_keys().filter(|name| !now.contains_key(name)).collect(),
-            ..empty()
-        }
-    }
-
-    fn needs_rescan(&self) -> bool {
-        false
-    }
+fn source(dir: &Path) -> Box<dyn SpecSource> {
+    Box::new(SpecDir::new(dir.to_owned(), SpecContext::default()))
 }
 
 /// Has news at each reading but the first.
 struct Counter(u32);
 
 impl SpecSource for Counter {
-    fn scan(&mut self) -> Definitions {
+    fn scan(&mut self, _: &Cue) -> Definitions {
         self.0 += 1;
         let changed = (self.0 > 1).then(|| spec_file("n", &self.0.to_string()));
         Definitions { changed: changed.into_iter().collect(), ..empty() }
     }
 
-    fn needs_rescan(&self) -> bool {
-        self.0 == 1
+    fn look_again_at(&self) -> Option<Duration> {
+        (self.0 == 1).then_some(Duration::ZERO)
+    }
+
+    fn doubt(&mut self, path: &str, _: bool, _: Duration) {
+        panic!("{path} was not heard of")
+    }
+
+    fn change(&mut self, change: &FileChange, _: u32) -> Result<(), Rejection> {
+        panic!("{change:?} was not asked for")
     }
 }
 
@@ -87,10 +73,10 @@ impl World {
         let root = tempfile::tempdir().unwrap();
         let dir = root.path().join("sched.d");
         prepare(root.path());
-        let source = Files { dir: dir.clone(), known: BTreeMap::new() };
+        let source = source(&dir);
         let (sender, events) = mpsc::channel(4);
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        let watch = start(dir, Box::new(source), Clock::new(), sender, &tasks, stop.clone());
+        let watch = start(dir, source, Clock::new(), sender, &tasks, stop.clone());
         let mut world = Self { root, watch, events, tasks, stop, files: BTreeMap::new() };
         world.next().await;
         world
@@ -103,11 +89,13 @@ impl World {
     async fn next(&mut self) -> Definitions {
         let event = tokio::time::timeout(PATIENCE, self.events.recv()).await;
         let Ok(Some(Event::Definitions(found))) = event else { panic!("no reading: {event:?}") };
-        for name in &found.removed {
-            self.files.remove(name);
+        let name = |path: &str| path.rsplit('/').next().unwrap().to_owned();
+        for path in &found.removed {
+            self.files.remove(&name(path));
         }
         for file in &found.changed {
-            self.files.insert(file.path.clone(), file.hash.clone());
+            let handlers: Vec<&str> = file.specs.iter().map(|spec| spec.handler.as_str()).collect();
+            self.files.insert(name(&file.path), handlers.join(" "));
         }
         found
     }
@@ -129,7 +117,7 @@ fn with_dir(root: &Path) {
 async fn the_first_reading_is_sent_with_all_that_is_there() {
     let mut world = World::new(|root| {
         with_dir(root);
-        fs::write(root.join("sched.d/a.yaml"), "1").unwrap();
+        fs::write(root.join("sched.d/a.yaml"), spec("1")).unwrap();
     })
     .await;
     world.told([("a.yaml", "1")]).await;
@@ -139,18 +127,18 @@ async fn the_first_reading_is_sent_with_all_that_is_there() {
 async fn every_way_of_saving_a_file_is_seen() {
     let mut world = World::new(with_dir).await;
     let (a, temporary) = (world.path("a.yaml"), world.path("a.yaml.tmp"));
-    fs::write(&a, "1").unwrap();
+    fs::write(&a, spec("1")).unwrap();
     world.told([("a.yaml", "1")]).await;
     // Truncated and written in place.
-    fs::write(&a, "2").unwrap();
+    fs::write(&a, spec("2")).unwrap();
     world.told([("a.yaml", "2")]).await;
     // Written beside it and renamed over it.
-    fs::write(&temporary, "3").unwrap();
+    fs::write(&temporary, spec("3")).unwrap();
     fs::rename(&temporary, &a).unwrap();
     world.told([("a.yaml", "3")]).await;
     // Moved to a backup, written anew (vim).
     fs::rename(&a, world.path("a.yaml~")).unwrap();
-    fs::write(&a, "4").unwrap();
+    fs::write(&a, spec("4")).unwrap();
     world.told([("a.yaml", "4")]).await;
     // Linked: no writer ever closes it.
     fs::hard_link(&a, world.path("b.yaml")).unwrap();
@@ -160,11 +148,11 @@ async fn every_way_of_saving_a_file_is_seen() {
 }
 
 #[tokio::test]
-async fn a_file_that_stays_open_is_read_after_a_quiet_time() {
+async fn a_file_that_stays_open_is_read_after_a_long_quiet_time() {
     use std::io::Write;
     let mut world = World::new(with_dir).await;
     let mut file = fs::File::create(world.path("a.yaml")).unwrap();
-    file.write_all(b"1").unwrap();
+    file.write_all(spec("1").as_bytes()).unwrap();
     world.told([("a.yaml", "1")]).await;
 }
 
@@ -175,7 +163,7 @@ async fn a_swap_of_the_data_link_is_seen() {
         for version in ["1", "2"] {
             let dir = root.join(version);
             fs::create_dir(&dir).unwrap();
-            fs::write(dir.join("a.yaml"), version).unwrap();
+            fs::write(dir.join("a.yaml"), spec(version)).unwrap();
         }
         symlink(root.join("1"), root.join("sched.d/..data")).unwrap();
         symlink("..data/a.yaml", root.join("sched.d/a.yaml")).unwrap();
@@ -192,7 +180,7 @@ async fn a_directory_that_is_a_link_may_be_swapped() {
     let mut world = World::new(|root| {
         for version in ["1", "2"] {
             fs::create_dir(root.join(version)).unwrap();
-            fs::write(root.join(version).join("a.yaml"), version).unwrap();
+            fs::write(root.join(version).join("a.yaml"), spec(version)).unwrap();
         }
         symlink("1", root.join("sched.d")).unwrap();
     })
@@ -201,7 +189,7 @@ async fn a_directory_that_is_a_link_may_be_swapped() {
     symlink("2", world.root.path().join("new")).unwrap();
     fs::rename(world.root.path().join("new"), world.root.path().join("sched.d")).unwrap();
     world.told([("a.yaml", "2")]).await;
-    fs::write(world.path("a.yaml"), "3").unwrap();
+    fs::write(world.path("a.yaml"), spec("3")).unwrap();
     world.told([("a.yaml", "3")]).await;
 }
 
@@ -211,18 +199,18 @@ async fn a_missing_directory_is_waited_for_and_may_go_and_come_again() {
     let dir = world.root.path().join("sched.d");
     for content in ["1", "2"] {
         fs::create_dir(&dir).unwrap();
-        fs::write(dir.join("a.yaml"), content).unwrap();
+        fs::write(dir.join("a.yaml"), spec(content)).unwrap();
         world.told([("a.yaml", content)]).await;
         fs::remove_dir_all(&dir).unwrap();
         while world.next().await.unreadable.is_none() {}
     }
     // Moved away and replaced.
     fs::create_dir(&dir).unwrap();
-    fs::write(dir.join("a.yaml"), "3").unwrap();
+    fs::write(dir.join("a.yaml"), spec("3")).unwrap();
     world.told([("a.yaml", "3")]).await;
     fs::rename(&dir, world.root.path().join("old")).unwrap();
     fs::create_dir(&dir).unwrap();
-    fs::write(dir.join("a.yaml"), "4").unwrap();
+    fs::write(dir.join("a.yaml"), spec("4")).unwrap();
     world.told([("a.yaml", "4")]).await;
 }
 
@@ -230,18 +218,17 @@ async fn a_missing_directory_is_waited_for_and_may_go_and_come_again() {
 async fn a_deep_directory_made_step_by_step_is_found() {
     let root = tempfile::tempdir().unwrap();
     let dir = root.path().join("x/y/sched.d");
-    let source = Files { dir: dir.clone(), known: BTreeMap::new() };
     let (sender, mut events) = mpsc::channel(4);
     let tasks = TaskTracker::new();
-    start(dir.clone(), Box::new(source), Clock::new(), sender, &tasks, CancellationToken::new());
+    start(dir.clone(), source(&dir), Clock::new(), sender, &tasks, CancellationToken::new());
     events.recv().await.unwrap();
     fs::create_dir_all(&dir).unwrap();
-    fs::write(dir.join("a.yaml"), "1").unwrap();
+    fs::write(dir.join("a.yaml"), spec("1")).unwrap();
     let found = tokio::time::timeout(PATIENCE, async {
         loop {
             let event = events.recv().await.unwrap();
             let Event::Definitions(found) = event else { panic!("{event:?}") };
-            if found.changed.iter().any(|file| file.hash == "1") {
+            if found.changed.iter().any(|file| file.specs[0].handler == "1") {
                 return;
             }
         }
@@ -291,33 +278,80 @@ async fn a_reading_without_news_is_not_sent() {
     tokio::time::timeout(PATIENCE, world.tasks.wait()).await.unwrap();
 }
 
-fn plan() -> Plan {
-    Plan {
-        due: Duration::MAX,
-        pending_since: None,
-        rescan: Duration::from_secs(30),
-        not_before: Duration::ZERO,
-    }
+#[tokio::test]
+async fn a_written_file_is_in_the_channel_before_the_answer() {
+    let mut world = World::new(with_dir).await;
+    let text = spec("1").into_bytes();
+    let write = FileChange::Write { name: "a.yaml".to_owned(), text };
+    world.watch.change(write, 7).await.unwrap().unwrap();
+    let Ok(Event::Definitions(found)) = world.events.try_recv() else { panic!("no event") };
+    assert_eq!((found.changed.len(), found.changed[0].uid), (1, Some(7)));
+    let remove = FileChange::Remove { name: "a.yaml".to_owned() };
+    world.watch.change(remove.clone(), 7).await.unwrap().unwrap();
+    let Ok(Event::Definitions(found)) = world.events.try_recv() else { panic!("no event") };
+    assert_eq!(found.removed.len(), 1);
+    let refused = world.watch.change(remove, 7).await.unwrap().unwrap_err();
+    assert_eq!(refused.code, crate::model::request::RejectionCode::NotFound);
+    assert!(world.events.try_recv().is_err());
 }
 
-#[test]
-fn an_incomplete_change_is_read_when_quiet_but_does_not_wait_for_ever() {
-    let mut plan = plan();
-    let second = Duration::from_secs(1);
-    plan.hinted(second, false);
-    assert_eq!(plan.next(), second + limits::SPEC_SETTLE);
-    for n in 1..=20 {
-        plan.hinted(second + Duration::from_millis(40) * n, false);
-    }
-    assert_eq!(plan.next(), second + limits::SPEC_SETTLE * SETTLES_MAX);
+#[tokio::test]
+async fn a_change_before_the_first_reading_comes_with_all_that_is_there() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("a.yaml"), spec("1")).unwrap();
+    let (sender, mut events) = mpsc::channel(4);
+    let tasks = TaskTracker::new();
+    let dir = root.path().to_owned();
+    let stop = CancellationToken::new();
+    let watch = start(dir, source(root.path()), Clock::new(), sender, &tasks, stop);
+    let text = spec("2").into_bytes();
+    let write = FileChange::Write { name: "b.yaml".to_owned(), text };
+    watch.change(write, 7).await.unwrap().unwrap();
+    let Ok(Event::Definitions(found)) = events.try_recv() else { panic!("no event") };
+    assert_eq!(found.present.map(|present| present.len()), Some(2));
 }
 
-#[test]
-fn a_complete_change_is_read_at_once_but_readings_take_half_of_the_time_at_most() {
-    let mut plan = plan();
-    plan.hinted(Duration::from_secs(1), true);
-    assert_eq!(plan.next(), Duration::from_secs(1));
-    plan.done(Duration::from_secs(1), Duration::from_secs(3), false, false);
-    plan.hinted(Duration::from_secs(3), true);
-    assert_eq!(plan.next(), Duration::from_secs(5));
+#[tokio::test]
+async fn without_events_from_the_kernel_changes_are_seen_by_looking_and_the_status_says_so() {
+    let root = tempfile::tempdir().unwrap();
+    let (sender, mut events) = mpsc::channel(4);
+    let tasks = TaskTracker::new();
+    let reads = Reads {
+        dir: root.path().to_owned(),
+        source: source(root.path()),
+        clock: Clock::new(),
+        events: sender,
+    };
+    let stop = CancellationToken::new();
+    let watch = start_with(DirWatch::refused_by_the_kernel(), reads, &tasks, stop);
+    events.recv().await.unwrap();
+    let status = watch.status().unwrap();
+    assert!(status.contains("inotify limit: fs.inotify.max_user_instances"), "{status}");
+    fs::write(root.path().join("a.yaml"), spec("1")).unwrap();
+    let event = tokio::time::timeout(PATIENCE, events.recv()).await.unwrap();
+    let Some(Event::Definitions(found)) = event else { panic!("{event:?}") };
+    assert_eq!(found.changed[0].specs[0].handler, "1");
+}
+
+#[tokio::test]
+async fn of_many_saves_in_two_parts_no_half_is_ever_told() {
+    use std::io::Write;
+    let mut world = World::new(with_dir).await;
+    let (a, b) = (world.path("a.yaml"), world.path("b.yaml"));
+    for round in 0..50 {
+        let text = spec(&format!("whole line {round}"));
+        let (first, second) = text.as_bytes().split_at(text.len() - 6);
+        let mut file = fs::File::create(&a).unwrap();
+        file.write_all(first).unwrap();
+        // Another file's save starts a reading in the middle of this one: its event is waited for.
+        let other = format!("{round}");
+        fs::write(&b, spec(&other)).unwrap();
+        while world.files.get("b.yaml") != Some(&other) {
+            world.next().await;
+            assert_ne!(world.files.get("a.yaml").map(String::as_str), Some(""), "a half was told");
+        }
+        file.write_all(second).unwrap();
+        drop(file);
+        world.told([("a.yaml", &format!("whole line {round}")), ("b.yaml", &other)]).await;
+    }
 }

@@ -1,5 +1,4 @@
 use std::fs;
-use std::time::Duration;
 
 use super::*;
 
@@ -33,10 +32,10 @@ async fn a_written_file_is_told_as_closed_and_a_renamed_one_too() {
     assert!(watch.set(&set_of([dir.path()])));
     let (a, b) = (dir.path().join("a"), dir.path().join("b"));
     fs::write(&a, "x").unwrap();
-    hints_until(&reader, |hints| hints.paths.get(&a) == Some(&true)).await;
+    hints_until(&reader, |hints| hints.paths.get(&a) == Some(&Writer::Done)).await;
     fs::rename(&a, &b).unwrap();
-    let hints = hints_until(&reader, |hints| hints.paths.get(&b) == Some(&true)).await;
-    assert_eq!(hints.paths.get(&a), Some(&false));
+    let hints = hints_until(&reader, |hints| hints.paths.get(&b) == Some(&Writer::Done)).await;
+    assert_eq!(hints.paths.get(&a), Some(&Writer::Unknown));
     assert_eq!(watch.status(), None);
 }
 
@@ -50,7 +49,7 @@ async fn a_file_that_is_still_open_is_told_as_not_closed() {
     let mut file = fs::File::create(&path).unwrap();
     file.write_all(b"x").unwrap();
     let hints = hints_until(&reader, |hints| hints.paths.contains_key(&path)).await;
-    assert_eq!(hints.paths.get(&path), Some(&false));
+    assert_eq!(hints.paths.get(&path), Some(&Writer::AtIt));
 }
 
 #[tokio::test]
@@ -174,4 +173,39 @@ fn the_way_is_the_directory_or_its_nearest_existing_parent() {
     assert_eq!(on_the_way(&root.join("a/x/y")), set_of([&root.join("a")]));
     std::os::unix::fs::symlink(root.join("a"), root.join("l")).unwrap();
     assert_eq!(on_the_way(&root.join("l/b")), set_of([&root, &root.join("l/b")]));
+}
+
+#[test]
+fn all_that_happened_before_is_heard_when_it_is_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut watch, reader) = DirWatch::new();
+    watch.set(&set_of([dir.path()]));
+    let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+    fs::write(&a, "x").unwrap();
+    for _ in 0..500 {
+        assert_eq!(watch.heard_of(std::slice::from_ref(&b), PATIENCE), []);
+        drop(reader.take());
+        // The beginning of a save: it is opened, and cut to nothing.
+        let file = fs::File::create(&a).unwrap();
+        let heard = watch.heard_of(&[a.clone(), b.clone()], PATIENCE);
+        assert_eq!(heard, [(a.clone(), Writer::AtIt)]);
+        fs::write(&a, "x").unwrap();
+        drop(file);
+    }
+}
+
+#[test]
+fn where_nothing_is_heard_everything_may_have_happened() {
+    let (mut watch, _reader) = DirWatch::refused_by_the_kernel();
+    let file = PathBuf::from("/nowhere/a");
+    let heard = watch.heard_of(std::slice::from_ref(&file), PATIENCE);
+    assert_eq!(heard, [(file, Writer::Unknown)]);
+}
+
+#[test]
+fn a_kernel_that_gives_no_watcher_is_told_by_its_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut watch, _reader) = DirWatch::refused_by_the_kernel();
+    assert!(!watch.set(&set_of([dir.path()])));
+    assert!(watch.status().unwrap().contains("fs.inotify.max_user_instances"));
 }

@@ -1,0 +1,142 @@
+//! Changes of the directory that the daemon makes itself.
+
+use super::*;
+use crate::model::request::{FileChange, RejectionCode};
+
+const ASKER: u32 = 4711;
+
+fn write(name: &str, handler: &str) -> FileChange {
+    FileChange::Write { name: name.to_owned(), text: text("a.v1", handler).into_bytes() }
+}
+
+fn remove(name: &str) -> FileChange {
+    FileChange::Remove { name: name.to_owned() }
+}
+
+impl Bed {
+    fn refusal(&mut self, change: &FileChange) -> (RejectionCode, String) {
+        let refused = self.specs.change(change, ASKER).unwrap_err();
+        (refused.code, refused.detail)
+    }
+
+    fn all_names(&self) -> Vec<String> {
+        let name = |e: std::io::Result<fs::DirEntry>| e.unwrap().file_name().into_string().unwrap();
+        let mut names: Vec<String> = fs::read_dir(self.path("")).unwrap().map(name).collect();
+        names.sort();
+        names
+    }
+}
+
+#[test]
+fn a_written_file_is_read_at_once_and_comes_from_who_asked() {
+    let mut bed = Bed::new();
+    bed.read(true, &[]);
+    bed.specs.change(&write("a.yaml", "one"), ASKER).unwrap();
+    let found = bed.read(false, &[("a.yaml", Heard::Ours)]);
+    assert_eq!((found.changed[0].uid, bed.all_names()), (Some(ASKER), vec!["a.yaml".to_owned()]));
+    assert_eq!(found.changed[0].specs[0].handler, "one");
+    bed.specs.change(&write("a.yaml", "two"), ASKER + 1).unwrap();
+    let found = bed.read(false, &[("a.yaml", Heard::Ours)]);
+    assert_eq!(found.changed[0].specs[0].handler, "two");
+    assert_eq!(found.changed[0].uid, Some(ASKER + 1));
+    // What somebody else then makes of it is theirs.
+    bed.write("a.yaml", &text("a.v1", "three"));
+    let owner = nix::unistd::geteuid().as_raw();
+    assert_eq!(bed.settled().changed[0].uid, Some(owner));
+}
+
+#[test]
+fn a_removed_file_is_gone_at_once() {
+    let mut bed = Bed::new();
+    bed.write("a.yaml", &text("a.v1", "one"));
+    bed.read(true, &[]);
+    bed.specs.change(&remove("a.yaml"), ASKER).unwrap();
+    let found = bed.read(false, &[("a.yaml", Heard::Ours)]);
+    assert_eq!(bed.names(&found.removed), ["a.yaml"]);
+    let (code, detail) = bed.refusal(&remove("a.yaml"));
+    assert_eq!(code, RejectionCode::NotFound);
+    assert!(detail.contains("there is no file"), "{detail}");
+}
+
+#[test]
+fn a_written_file_passes_the_daemons_own_check() {
+    let mut bed = Bed::new();
+    bed.specs.change(&write("a.yaml", "one"), ASKER).unwrap();
+    let mode = fs::metadata(bed.path("a.yaml")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o022, 0, "{mode:o}");
+}
+
+#[test]
+fn only_a_plain_name_that_would_be_read_is_written_or_removed() {
+    let mut bed = Bed::new();
+    bed.write("x.txt", "");
+    let long = format!("{}.yaml", "x".repeat(251));
+    for name in
+        ["", ".yaml", "../a.yaml", "d/a.yaml", "/a.yaml", ".a.yaml", "a.json", "a\n.yaml", &long]
+    {
+        assert_eq!(bed.refusal(&write(name, "x")).0, RejectionCode::Invalid, "{name:?}");
+    }
+    assert_eq!(bed.refusal(&remove("x.txt")).0, RejectionCode::Invalid);
+    let longest = format!("{}.yaml", "x".repeat(250));
+    bed.specs.change(&write(&longest, "x"), ASKER).unwrap();
+    assert_eq!(bed.all_names(), ["x.txt".to_owned(), longest]);
+}
+
+#[test]
+fn what_would_not_be_read_is_not_written() {
+    let mut bed = Bed::new();
+    let text = vec![b'#'; limits::SPEC_FILE_BYTES_MAX + 1];
+    let (code, detail) = bed.refusal(&FileChange::Write { name: "a.yaml".to_owned(), text });
+    assert_eq!(code, RejectionCode::Invalid);
+    assert!(detail.contains("262145 bytes; at most 262144"), "{detail}");
+    assert!(bed.all_names().is_empty());
+}
+
+#[test]
+fn a_link_or_a_folder_of_that_name_is_left_alone() {
+    let mut bed = Bed::new();
+    let target = bed.dir.path().join("target");
+    fs::write(&target, "theirs").unwrap();
+    symlink(&target, bed.path("l.yaml")).unwrap();
+    fs::create_dir(bed.path("f.yaml")).unwrap();
+    let (code, detail) = bed.refusal(&write("l.yaml", "x"));
+    assert_eq!(code, RejectionCode::Conflict);
+    assert!(detail.contains("is a link to") && detail.contains("target"), "{detail}");
+    assert_eq!(bed.refusal(&write("f.yaml", "x")).0, RejectionCode::Conflict);
+    assert_eq!(bed.refusal(&remove("f.yaml")).0, RejectionCode::Conflict);
+    assert_eq!(fs::read_to_string(&target).unwrap(), "theirs");
+    // The link itself may go; what it leads to stays.
+    bed.specs.change(&remove("l.yaml"), ASKER).unwrap();
+    assert_eq!((bed.all_names(), target.exists()), (vec!["f.yaml".to_owned()], true));
+}
+
+#[test]
+fn a_full_disk_is_told_apart_from_a_directory_that_cannot_be_written() {
+    let code = |number| super::super::write::code_of(&std::io::Error::from_raw_os_error(number));
+    assert_eq!([libc::ENOSPC, libc::EDQUOT].map(code), [RejectionCode::NoSpace; 2]);
+    assert_eq!([libc::EACCES, libc::EROFS].map(code), [RejectionCode::Conflict; 2]);
+    assert_eq!(code(libc::EIO), RejectionCode::Unavailable);
+}
+
+#[test]
+fn a_draft_that_a_crash_left_behind_is_no_obstacle() {
+    let mut bed = Bed::new();
+    bed.write(&format!(".schedd.{}.tmp", std::process::id()), "taskId: half");
+    bed.specs.change(&write("a.yaml", "one"), ASKER).unwrap();
+    assert_eq!(bed.all_names(), ["a.yaml"]);
+    assert_eq!(bed.settled().changed[0].specs[0].handler, "one");
+}
+
+#[test]
+fn a_directory_that_is_missing_or_not_to_be_trusted_is_not_written() {
+    let mut bed = Bed::new();
+    fs::remove_dir(bed.path("")).unwrap();
+    let (code, detail) = bed.refusal(&write("a.yaml", "x"));
+    assert_eq!(code, RejectionCode::Conflict);
+    assert!(detail.contains("cannot read"), "{detail}");
+    let mut bed = Bed::of_daemon(0);
+    fs::set_permissions(bed.path(""), fs::Permissions::from_mode(0o777)).unwrap();
+    let detail = bed.refusal(&write("a.yaml", "x")).1;
+    assert!(detail.contains("root"), "{detail}");
+    assert!(bed.all_names().is_empty());
+}
