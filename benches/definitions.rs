@@ -23,7 +23,7 @@ use sched::model::time::Timestamp;
 use sched::scheduling::{Engine, Process, check_set};
 
 /// Changed files that the core is told of at a time.
-const PART: usize = 64;
+const PART: usize = sched::limits::SPEC_FILES_PER_EVENT;
 
 fn main() {
     // Cargo adds `--bench`.
@@ -80,14 +80,14 @@ fn reading(dir: &Path) -> Vec<SpecFile> {
     bare();
     let (_, floor) = timed(bare);
     let mut source = SpecDir::new(dir.to_path_buf(), SpecContext::default());
-    let (found, cold) = timed(|| source.scan());
+    let (found, cold) = timed(|| source.scan_once());
     println!(
         "reading   cold {:8.1} ms, {:.1} × reading and hashing them",
         ms(cold),
         cold.as_secs_f64() / floor.as_secs_f64()
     );
-    source.scan();
-    let (_, still) = timed(|| source.scan());
+    source.scan_once();
+    let (_, still) = timed(|| source.scan_once());
     println!("          nothing changed {:.1} ms", ms(still));
     found.changed
 }

@@ -60,8 +60,6 @@ pub const SPEC_OPEN_SETTLE: Duration = Duration::from_secs(1);
 pub const SPEC_FILES_PER_EVENT: usize = 64;
 /// Files of the spec directory that are not read and are named in the log.
 pub const SPEC_IGNORED_NAMED_MAX: usize = 256;
-/// Bytes of a file's name, the kernel's bound.
-pub const FILE_NAME_BYTES_MAX: usize = 255;
 /// Period of the full rescan, whatever the watcher said.
 pub const RESCAN_EVERY: Duration = Duration::from_secs(30);
 /// How long a taken file that is gone is remembered, should it come back as it was.

@@ -59,7 +59,9 @@ impl EventLoop {
             if !open {
                 return Ok((StopMode::Handover, self.committer, self.pool));
             }
-            let has_definitions = batch.iter().any(|event| matches!(event, Event::Definitions(_)));
+            // The first reading is there with its last part.
+            let has_definitions =
+                batch.iter().any(|event| matches!(event, Event::Definitions(d) if !d.more));
             if let Some(mode) = self.turn(&mut batch).await? {
                 return Ok((mode, self.committer, self.pool));
             }
