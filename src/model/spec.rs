@@ -70,16 +70,16 @@ pub struct TaskSpec {
     pub runtime_params: BTreeMap<String, ParamSchema>,
     /// Settings of a PYTHON task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub python: Option<PythonSettings>,
+    pub python: Option<Box<PythonSettings>>,
     /// Settings of a SPARK task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spark: Option<SparkSettings>,
+    pub spark: Option<Box<SparkSettings>>,
     /// Settings of a FLINK task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flink: Option<FlinkSettings>,
+    pub flink: Option<Box<FlinkSettings>>,
     /// Settings of a SLURM task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub slurm: Option<SlurmSettings>,
+    pub slurm: Option<Box<SlurmSettings>>,
     /// Environment added to the clean one, as a map or a list of `NAME=value`; placeholders allowed.
     #[schemars(schema_with = "schema::environment")]
     pub env: BTreeMap<String, Template>,

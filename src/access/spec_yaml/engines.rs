@@ -10,10 +10,10 @@ use crate::model::engines::{
 
 /// Settings by type; those of another type than the task's are refused.
 pub(super) struct Engines {
-    pub(super) python: Option<PythonSettings>,
-    pub(super) spark: Option<SparkSettings>,
-    pub(super) flink: Option<FlinkSettings>,
-    pub(super) slurm: Option<SlurmSettings>,
+    pub(super) python: Option<Box<PythonSettings>>,
+    pub(super) spark: Option<Box<SparkSettings>>,
+    pub(super) flink: Option<Box<FlinkSettings>>,
+    pub(super) slurm: Option<Box<SlurmSettings>>,
 }
 
 impl Reading<'_> {
@@ -23,10 +23,10 @@ impl Reading<'_> {
         let flink = self.settings(fields, "flink", "FLINK", task_type);
         let slurm = self.settings(fields, "slurm", "SLURM", task_type);
         Engines {
-            python: python.map(|fields| self.python(fields)),
-            spark: spark.map(|fields| self.spark(fields)),
-            flink: flink.map(|fields| self.flink(fields)),
-            slurm: slurm.map(|fields| self.slurm(fields)),
+            python: python.map(|fields| Box::new(self.python(fields))),
+            spark: spark.map(|fields| Box::new(self.spark(fields))),
+            flink: flink.map(|fields| Box::new(self.flink(fields))),
+            slurm: slurm.map(|fields| Box::new(self.slurm(fields))),
         }
     }
 

@@ -117,7 +117,7 @@ impl Reading<'_> {
             return Some(text.to_owned());
         }
         if ENGINE_TYPES.contains(&text) {
-            self.in_force(&format!("taskType: {text}"), &item.place);
+            self.in_force(text, &item.place);
             return Some(text.to_owned());
         }
         let configured = self.context.task_types.iter().map(String::as_str);

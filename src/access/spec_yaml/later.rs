@@ -16,14 +16,14 @@ enum Effect {
     Warned(&'static str),
 }
 
-/// What has no effect yet.
+/// What has no effect yet, as the subject of a sentence.
 const NOT_IN_FORCE: [(&str, Effect); 9] = [
-    ("taskType: PYTHON", Effect::Refused),
-    ("taskType: SPARK", Effect::Refused),
-    ("taskType: FLINK", Effect::Refused),
-    ("taskType: SLURM", Effect::Refused),
-    ("onUpstream: LATEST", Effect::Refused),
-    ("cycleOffset", Effect::Refused),
+    ("PYTHON", Effect::Refused),
+    ("SPARK", Effect::Refused),
+    ("FLINK", Effect::Refused),
+    ("SLURM", Effect::Refused),
+    ("LATEST", Effect::Refused),
+    ("a cycleOffset other than 0", Effect::Refused),
     (
         "outputs",
         Effect::Warned("nothing looks for the files yet; depType: DATA_READY waits for success"),

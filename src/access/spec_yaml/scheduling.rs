@@ -122,7 +122,7 @@ impl Reading<'_> {
         let Some(item) = item else { return OnUpstream::Each };
         let chosen = item.choice(&words, &mut self.findings).unwrap_or(OnUpstream::Each);
         if chosen == OnUpstream::Latest {
-            self.in_force("onUpstream: LATEST", &item.place);
+            self.in_force("LATEST", &item.place);
         }
         chosen
     }
@@ -278,7 +278,7 @@ impl Reading<'_> {
             return 0;
         }
         if offset != 0 {
-            self.in_force("cycleOffset", &item.place);
+            self.in_force("a cycleOffset other than 0", &item.place);
         }
         i32::try_from(offset).unwrap_or(0)
     }

@@ -212,7 +212,7 @@ proptest::proptest! {
 
     #[test]
     fn json_is_read_as_it_was_written(
-        texts in proptest::collection::btree_map("[a-zé\"\\\\{}:# ]{0,8}", "\\PC{0,12}", 0..6),
+        texts in proptest::collection::btree_map("[a-zé\"\\\\{}:# ]{0,8}", "[^\\pC\\p{Zl}\\p{Zp}]{0,12}", 0..6),
         number in proptest::prelude::any::<i64>(),
     ) {
         let value = json!({ "texts": texts, "number": number, "none": null, "yes": true });
