@@ -69,7 +69,7 @@ pub const ANSWER_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// How long a stop that cancels or drains waits for an executor that has not connected yet.
 pub const STOP_HEARS_WITHIN: Duration = Duration::from_secs(5);
 /// Rows after which a commit is made before more events are handled.
-pub const COMMIT_ROWS: usize = 4096;
+pub const COMMIT_ROWS: usize = 1024;
 /// Heartbeats that an executor may miss.
 pub const HEARTBEATS_MISSED_MAX: u32 = 3;
 /// Times that a lost or preempted attempt is queued again (design, 'Attempts').

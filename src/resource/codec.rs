@@ -35,7 +35,7 @@ struct SchemaOnly {
 #[serde(rename_all = "camelCase")]
 enum StoredRow<'a> {
     Instance(Cow<'a, Box<Instance>>),
-    Revision(Cow<'a, Revision>),
+    Revision(#[serde(with = "super::revision")] Cow<'a, Revision>),
     Task(Cow<'a, TaskRow>),
     Cursor(Cow<'a, Cursor>),
     Arrival(Cow<'a, Arrival>),

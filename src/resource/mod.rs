@@ -15,6 +15,7 @@ mod keys;
 mod lock;
 mod memory;
 mod reader;
+mod revision;
 mod sled_store;
 mod table;
 

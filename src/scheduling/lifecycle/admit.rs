@@ -1,9 +1,12 @@
 //! Whether a waiting instance may run: its own time, then its edges (docs/waves.md, rules 5 and 6).
 
+use serde_json::Value;
+
 use super::super::ended::Standing;
 use super::super::fill;
 use super::super::turn::Turn;
 use super::wave;
+use crate::model::condition::Condition;
 use crate::model::id::InstanceId;
 use crate::model::instance::{Cause, Edge, Instance, InstanceState, Reason};
 use crate::model::record::{Fire, FireOutcome};
@@ -14,8 +17,10 @@ use crate::model::spec::{OnDependencyTimeout, Strength};
 enum Verdict {
     Satisfied,
     Waiting,
-    Blocked(Reason),
-    Skipped,
+    /// With words for a person, where the reason does not say it all.
+    Blocked(Reason, Option<String>),
+    /// It ends without a start, for this reason.
+    Ends(Reason),
 }
 
 /// Looks at every instance whose edges may have changed, until none is left.
@@ -33,20 +38,24 @@ fn one(turn: &mut Turn<'_>, id: &InstanceId) {
     let state = i.state;
     match verdict(turn, i) {
         Verdict::Satisfied => ready(turn, id, false),
-        Verdict::Skipped => {
-            turn.transition(id, InstanceState::Cancelled, Some(Reason::UpstreamSkipped), |_| {});
+        Verdict::Ends(reason) => {
+            turn.transition(id, InstanceState::Cancelled, Some(reason), |_| {});
         }
-        Verdict::Blocked(reason) => {
+        Verdict::Blocked(reason, message) => {
+            let tell = |i: &mut Instance| {
+                i.reason = Some(reason);
+                i.message = message;
+            };
             if state == InstanceState::Pending {
-                turn.transition(id, InstanceState::Blocked, Some(reason), |_| {});
+                turn.transition(id, InstanceState::Blocked, Some(reason), tell);
             } else {
-                turn.update(id, "reason", |i| i.reason = Some(reason));
+                turn.update(id, "reason", tell);
             }
         }
         Verdict::Waiting => {
             let reason = Some(Reason::WaitingDependency);
             if state == InstanceState::Blocked {
-                turn.transition(id, InstanceState::Pending, reason, |_| {});
+                turn.transition(id, InstanceState::Pending, reason, |i| i.message = None);
             } else {
                 turn.update(id, "reason", |i| i.reason = reason);
             }
@@ -55,18 +64,27 @@ fn one(turn: &mut Turn<'_>, id: &InstanceId) {
 }
 
 fn verdict(turn: &Turn<'_>, i: &Instance) -> Verdict {
+    let spec = turn.state.spec_of(i);
+    let condition = |edge: &Edge| {
+        let edges = spec.iter().flat_map(|spec| &spec.depends_on);
+        edges.filter(|d| d.task_id == edge.task_id).find_map(|d| d.when.as_ref())
+    };
     let mut waiting = false;
     let mut blocked = None;
     for edge in &i.edges {
-        match standing(turn, edge) {
+        let found = match (standing(turn, edge), condition(edge)) {
+            (Verdict::Satisfied, Some(condition)) => asked(turn, edge, condition),
+            (found, _) => found,
+        };
+        match found {
             Verdict::Satisfied => {}
             Verdict::Waiting => waiting = true,
-            Verdict::Blocked(reason) => blocked = blocked.or(Some(reason)),
-            Verdict::Skipped => return Verdict::Skipped,
+            Verdict::Blocked(reason, message) => blocked = blocked.or(Some((reason, message))),
+            Verdict::Ends(reason) => return Verdict::Ends(reason),
         }
     }
     match blocked {
-        Some(reason) => Verdict::Blocked(reason),
+        Some((reason, message)) => Verdict::Blocked(reason, message),
         None if waiting => Verdict::Waiting,
         None => Verdict::Satisfied,
     }
@@ -77,14 +95,33 @@ fn standing(turn: &Turn<'_>, edge: &Edge) -> Verdict {
     match (bound, edge.strength) {
         (None, _) => {
             let known = turn.state.registry.spec(&edge.task_id).is_some_and(|s| s.enabled);
-            if known { Verdict::Waiting } else { Verdict::Blocked(Reason::SpecRemoved) }
+            if known { Verdict::Waiting } else { Verdict::Blocked(Reason::SpecRemoved, None) }
         }
         (Some(Some(Standing::Open)), _) => Verdict::Waiting,
         (Some(Some(Standing::Succeeded)), _) | (Some(_), Strength::Weak) => Verdict::Satisfied,
-        (Some(Some(Standing::Skipped)), Strength::Strong) => Verdict::Skipped,
+        (Some(Some(Standing::Skipped)), Strength::Strong) => Verdict::Ends(Reason::UpstreamSkipped),
         (Some(Some(Standing::Failed) | None), Strength::Strong) => {
-            Verdict::Blocked(Reason::UpstreamFailed)
+            Verdict::Blocked(Reason::UpstreamFailed, None)
         }
+    }
+}
+
+/// What the condition of an edge says, now that its upstream has ended.
+fn asked(turn: &Turn<'_>, edge: &Edge, condition: &Condition) -> Verdict {
+    let error = |why: &str| {
+        let text = format!("the condition on {} ({}): {why}", edge.task_id, condition.as_str());
+        Verdict::Blocked(Reason::ConditionError, Some(text))
+    };
+    let table = &turn.state.instances;
+    let upstream = edge.instance_id.as_ref();
+    let result = upstream.and_then(|id| Some((table.result_of(id)?, table.state_of(id)?)));
+    let Some(((params, output), (state, _))) = result else {
+        return error("the instance is no longer in the store");
+    };
+    match condition.evaluate(output.unwrap_or(&Value::Null), params, &state.to_string()) {
+        Ok(true) => Verdict::Satisfied,
+        Ok(false) => Verdict::Ends(Reason::ConditionFalse),
+        Err(problem) => error(&problem),
     }
 }
 
@@ -105,6 +142,7 @@ fn ready(turn: &mut Turn<'_>, id: &InstanceId, degraded: bool) {
         }
     }
     turn.transition(id, InstanceState::Ready, None, |i| {
+        i.message = None;
         i.runtime_params = params;
         i.dedup_key = dedup_key;
         i.degraded = degraded;
