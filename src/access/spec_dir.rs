@@ -320,7 +320,15 @@ impl SpecDir {
 
 fn refused(path: String, hash: String, message: String) -> SpecFile {
     let error = SpecError { file: path.clone(), line: 0, column: 0, path: String::new(), message };
-    SpecFile { path, hash, uid: None, specs: Vec::new(), errors: vec![error], warnings: Vec::new() }
+    SpecFile {
+        path,
+        hash,
+        uid: None,
+        specs: Vec::new(),
+        places: Vec::new(),
+        errors: vec![error],
+        warnings: Vec::new(),
+    }
 }
 
 #[cfg(test)]

@@ -23,8 +23,8 @@ use sha2::{Digest, Sha256};
 
 use self::placeholders::{Place as Stage, Use};
 use super::yaml::fields::{Fields, Findings, Item, Place, shorten, suggestion};
-use super::yaml::{self, Mark};
-use crate::model::event::SpecFile;
+use super::yaml::{self, Kind, Mark, Node};
+use crate::model::event::{SpecFile, SpecPlaces};
 use crate::model::id::TaskId;
 use crate::model::spec::TaskSpec;
 use crate::model::template::Template;
@@ -70,6 +70,7 @@ pub fn content_hash(bytes: &[u8]) -> String {
 pub fn read(path: &str, bytes: &[u8], context: &SpecContext) -> SpecFile {
     let mut reading =
         Reading { context, base: folder_of(path), findings: Findings::new(path), uses: Vec::new() };
+    let mut places = Vec::new();
     let mut specs: Vec<Arc<TaskSpec>> = Vec::new();
     let (documents, faults) = yaml::read_up_to_faults(bytes);
     if documents.is_empty() && faults.is_empty() {
@@ -90,10 +91,12 @@ pub fn read(path: &str, bytes: &[u8], context: &SpecContext) -> SpecFile {
             reading.findings.error(&place, message);
         }
         specs.push(Arc::new(spec));
+        places.push(places_in(document));
     }
     faults.into_iter().for_each(|fault| reading.findings.fault(fault));
     let (errors, warnings) = reading.findings.into_errors();
     if !errors.is_empty() {
+        places.clear();
         specs.clear();
     }
     SpecFile {
@@ -101,8 +104,23 @@ pub fn read(path: &str, bytes: &[u8], context: &SpecContext) -> SpecFile {
         hash: content_hash(bytes),
         uid: None,
         specs,
+        places,
         errors,
         warnings,
+    }
+}
+
+/// Where the keys stand that the set may find fault with.
+fn places_in(document: &Node) -> SpecPlaces {
+    let Kind::Map(entries) = &document.kind else { return SpecPlaces::default() };
+    let at = |key: &str| {
+        let entry = entries.iter().find(|entry| entry.key == key)?;
+        Some((entry.value.at.line, entry.value.at.column))
+    };
+    SpecPlaces {
+        task_id: at("taskId").unwrap_or_default(),
+        depends_on: at("dependsOn").or_else(|| at("triggers")).unwrap_or_default(),
+        cycle: at("cycle").or_else(|| at("taskId")).unwrap_or_default(),
     }
 }
 

@@ -84,10 +84,37 @@ pub struct SpecFile {
     pub uid: Option<u32>,
     /// Its definitions; empty if there is any error.
     pub specs: Vec<Arc<TaskSpec>>,
+    /// Where they stand, in the same order.
+    pub places: Vec<SpecPlaces>,
     /// Why it is refused.
     pub errors: Vec<SpecError>,
     /// What is accepted but deserves a word.
     pub warnings: Vec<SpecError>,
+}
+
+/// Where the keys of a definition stand that only the whole set can find fault with: line and
+/// column, both from 1; (0, 0): not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SpecPlaces {
+    /// The value of `taskId`.
+    pub task_id: (u32, u32),
+    /// The value of `dependsOn`, or of `triggers` where there is none.
+    pub depends_on: (u32, u32),
+    /// The value of `cycle`.
+    pub cycle: (u32, u32),
+}
+
+impl SpecPlaces {
+    /// The place of one of these keys.
+    #[must_use]
+    pub fn of(&self, key: &str) -> (u32, u32) {
+        match key {
+            "taskId" => self.task_id,
+            "dependsOn" => self.depends_on,
+            "cycle" => self.cycle,
+            _ => (0, 0),
+        }
+    }
 }
 
 /// A file that matches a trigger's pattern and has stopped changing.

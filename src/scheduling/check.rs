@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::registry::Registry;
 use crate::model::cycle::CycleUnit;
-use crate::model::event::{Definitions, SpecError, SpecFile};
+use crate::model::event::{Definitions, SpecError, SpecFile, SpecPlaces};
 use crate::model::id::TaskId;
 use crate::model::spec::{DepType, TaskSpec};
 
@@ -27,11 +27,15 @@ pub fn check_set(files: Vec<SpecFile>) -> SetFaults {
     let mut registry = Registry::default();
     let own: BTreeSet<SpecError> = files.iter().flat_map(|f| &f.errors).cloned().collect();
     let present = Some(files.iter().map(|file| file.path.clone()).collect());
-    let mut specs: BTreeMap<TaskId, (String, Arc<TaskSpec>)> = BTreeMap::new();
+    let mut specs: BTreeMap<TaskId, Placed> = BTreeMap::new();
     for file in &files {
-        for spec in &file.specs {
+        for (at, spec) in file.specs.iter().enumerate() {
             let first = specs.entry(spec.task_id.clone());
-            first.or_insert_with(|| (file.path.clone(), Arc::clone(spec)));
+            first.or_insert_with(|| Placed {
+                file: file.path.clone(),
+                spec: Arc::clone(spec),
+                places: file.places.get(at).copied().unwrap_or_default(),
+            });
         }
     }
     let plan = registry.read(Definitions { changed: files, present, ..Definitions::default() });
@@ -39,10 +43,11 @@ pub fn check_set(files: Vec<SpecFile>) -> SetFaults {
     errors.retain(|error| !own.contains(error));
     errors.sort();
     let mut warnings = Vec::new();
-    for (file, spec) in specs.values() {
+    for Placed { file, spec, places } in specs.values() {
         let mut warn = |path: &str, message: String| {
+            let (line, column) = places.of(path);
             let (file, path) = (file.clone(), path.to_owned());
-            warnings.push(SpecError { file, line: 0, column: 0, path, message });
+            warnings.push(SpecError { file, line, column, path, message });
         };
         edges(spec, &specs, &mut |message| warn("dependsOn", message));
         unit(spec, &registry, &mut |message| warn("cycle", message));
@@ -50,17 +55,20 @@ pub fn check_set(files: Vec<SpecFile>) -> SetFaults {
     SetFaults { errors, warnings }
 }
 
-fn edges(
-    spec: &TaskSpec,
-    specs: &BTreeMap<TaskId, (String, Arc<TaskSpec>)>,
-    warn: &mut dyn FnMut(String),
-) {
+/// A definition and where it stands.
+struct Placed {
+    file: String,
+    spec: Arc<TaskSpec>,
+    places: SpecPlaces,
+}
+
+fn edges(spec: &TaskSpec, specs: &BTreeMap<TaskId, Placed>, warn: &mut dyn FnMut(String)) {
     let task = &spec.task_id;
     for edge in &spec.depends_on {
         let upstream = &edge.task_id;
         match specs.get(upstream) {
             None => warn(format!("{task} waits for {upstream}, which none of these files defines")),
-            Some((_, above)) if edge.dep_type == DepType::DataReady && above.outputs.is_empty() => {
+            Some(above) if edge.dep_type == DepType::DataReady && above.spec.outputs.is_empty() => {
                 warn(format!(
                     "{task} waits for the data of {upstream}, which declares no outputs: that is \
                      the same as depType: SUCCESS"

@@ -52,6 +52,7 @@ fn spec_file(path: &str, hash: &str) -> SpecFile {
         hash: hash.to_owned(),
         uid: None,
         specs: Vec::new(),
+        places: Vec::new(),
         errors: Vec::new(),
         warnings: Vec::new(),
     }

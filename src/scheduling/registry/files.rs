@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::model::event::{Definitions, SpecError, SpecFile};
+use crate::model::event::{Definitions, SpecError, SpecFile, SpecPlaces};
 use crate::model::id::TaskId;
 use crate::model::spec::TaskSpec;
 
@@ -24,6 +24,7 @@ pub(super) struct Files {
 #[derive(Debug, Clone)]
 struct File {
     specs: Vec<Arc<TaskSpec>>,
+    places: Vec<SpecPlaces>,
     errors: Vec<SpecError>,
     uid: Option<u32>,
 }
@@ -89,8 +90,8 @@ impl Files {
             paths.sort();
         }
         self.present.insert(Arc::clone(&path));
-        let (specs, errors, uid) = (file.specs, file.errors, file.uid);
-        self.read.insert(Arc::clone(&path), File { specs, errors, uid });
+        let (specs, places, errors, uid) = (file.specs, file.places, file.errors, file.uid);
+        self.read.insert(Arc::clone(&path), File { specs, places, errors, uid });
         path
     }
 
@@ -121,6 +122,15 @@ impl Files {
     /// One file's good definition of a task.
     pub(super) fn offer(&self, task: &TaskId, file: &str) -> Option<&Arc<TaskSpec>> {
         self.read.get(file)?.specs.iter().find(|spec| spec.task_id == *task)
+    }
+
+    /// Where a key of a file's definition stands; (0, 0): not known.
+    pub(super) fn place(&self, task: &TaskId, file: &str, key: &str) -> (u32, u32) {
+        let place = self.read.get(file).and_then(|file| {
+            let at = file.specs.iter().position(|spec| spec.task_id == *task)?;
+            file.places.get(at)
+        });
+        place.map_or((0, 0), |places| places.of(key))
     }
 
     /// Holds an equal definition in the place of a file's own, so that both are one in memory.

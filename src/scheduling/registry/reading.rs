@@ -204,8 +204,9 @@ impl Registry {
     }
 
     fn refuse(&mut self, task: &TaskId, file: &str, path: &str, message: String) {
+        let (line, column) = self.files.place(task, file, path);
         let (file, path) = (file.to_owned(), path.to_owned());
-        let error = SpecError { file, line: 0, column: 0, path, message };
+        let error = SpecError { file, line, column, path, message };
         self.set_errors.entry(task.clone()).or_default().push(error);
     }
 }

@@ -72,6 +72,7 @@ pub(crate) fn file(path: &str, specs: Vec<TaskSpec>) -> SpecFile {
         hash,
         uid: None,
         specs: specs.into_iter().map(Arc::new).collect(),
+        places: Vec::new(),
         errors: Vec::new(),
         warnings: Vec::new(),
     }

@@ -7,6 +7,7 @@ mod bench;
 mod build;
 mod cancel;
 mod check;
+mod conditions;
 mod fires;
 mod order;
 mod pause;

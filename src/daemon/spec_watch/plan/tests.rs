@@ -65,6 +65,7 @@ fn files(count: usize) -> Vec<SpecFile> {
         hash: String::new(),
         uid: None,
         specs: Vec::new(),
+        places: Vec::new(),
         errors: Vec::new(),
         warnings: Vec::new(),
     };
