@@ -55,13 +55,13 @@ struct Stored {
 /// # Errors
 /// The serializer's.
 pub(super) fn serialize<S: Serializer>(
-    revision: &Cow<'_, Revision>,
+    revision: &Revision,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     use serde::ser::Error as _;
-    let spec = match serde_json::to_value(&*revision.spec).map_err(S::Error::custom)? {
-        Value::Object(keys) => keys,
-        other => return Err(S::Error::custom(format!("a definition is no map: {other}"))),
+    let spec = serde_json::to_value(&*revision.spec).map_err(S::Error::custom)?;
+    let Value::Object(spec) = spec else {
+        return Err(S::Error::custom("a definition is no map"));
     };
     let says_more = |(key, value): &(String, Value)| LEFT_OUT_VALUES.get(key) != Some(value);
     let stored = Stored {

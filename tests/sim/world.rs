@@ -412,7 +412,8 @@ impl World {
     /// A reading reaches the core in one piece or in parts, with time or a crash between them.
     fn feed_reading(&mut self, mut read: Definitions) -> Verdict {
         while read.changed.len() > 1 && self.rng.chance(40) {
-            let size = 1 + self.rng.below(read.changed.len() as u64 - 1) as usize;
+            let most = u64::try_from(read.changed.len() - 1).unwrap_or(1);
+            let size = 1 + usize::try_from(self.rng.below(most)).unwrap_or(0);
             let changed = read.changed.drain(..size).collect();
             self.feed(Event::Definitions(Definitions {
                 changed,

@@ -48,7 +48,7 @@ fn a_cycle_is_spelled_out_for_each_file_that_closes_it() {
     ]);
     let text = texts(&report.errors);
     for file in ["a.yaml", "b.yaml", "c.yaml"] {
-        assert!(text.contains(&format!("{file}: dependsOn: ")), "{text}");
+        assert!(text.contains(&format!("{file}:6:12: dependsOn: ")), "{text}");
     }
     // Whichever of the three it begins with.
     let ring = ["a.x.v1 -> c.x.v1", "c.x.v1 -> b.x.v1", "b.x.v1 -> a.x.v1"];
@@ -87,7 +87,9 @@ fn every_fault_of_every_file_is_told_beside_those_of_the_set() {
         ("d.yaml", "taskId: [\n".to_owned()),
     ]);
     let text = texts(&report.errors);
-    for place in ["a.yaml:7:1", "a.yaml:8:", "b.yaml: dependsOn", "c.yaml: dependsOn", "d.yaml:"] {
+    for place in
+        ["a.yaml:7:1", "a.yaml:8:", "b.yaml:6:12: dependsOn", "c.yaml:6:12: dependsOn", "d.yaml:"]
+    {
         assert!(text.contains(place), "{place}: {text}");
     }
     assert_eq!((report.files, report.tasks), (4, 2));
