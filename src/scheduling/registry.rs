@@ -132,6 +132,14 @@ impl Registry {
         self.files.errors().chain(self.set_errors.values().flatten()).cloned().collect()
     }
 
+    /// What is wrong with the file that holds a task, and with the task in the set.
+    pub(super) fn errors_about(&self, task: &TaskId) -> Vec<SpecError> {
+        let file = self.row(task).map(|row| row.file.as_str()).unwrap_or_default();
+        let of_set = self.set_errors.get(task).into_iter().flatten();
+        let of_set = of_set.filter(|error| error.file == file);
+        self.files.errors_of(file).iter().chain(of_set).cloned().collect()
+    }
+
     /// The faults of the set that name one of these files.
     pub(super) fn set_errors_of(
         &self,

@@ -28,6 +28,8 @@ pub(in crate::scheduling) struct Plan {
     pub(in crate::scheduling) ignored: Vec<TaskId>,
     /// Faults that were not there before.
     pub(in crate::scheduling) refused: Vec<SpecError>,
+    /// Broken files that have another name now: the name before, and the one now.
+    renamed: BTreeMap<Arc<str>, Arc<str>>,
 }
 
 /// What the files ask for of one task.
@@ -52,7 +54,7 @@ impl Registry {
         let taken = self.files.take(read);
         let held = self.held_by(&taken);
         let tasks = held.into_iter().chain(taken.tasks).collect();
-        let plan = Plan { refused: taken.refused, ..Plan::default() };
+        let plan = Plan { refused: taken.refused, renamed: taken.renamed, ..Plan::default() };
         self.plan(tasks, more, plan)
     }
 
@@ -130,6 +132,9 @@ impl Registry {
         let Some(best) = best else {
             if keeper.is_some() {
                 return Wish::Keep(None);
+            }
+            if let Some(file) = plan.renamed.get(row.file.as_str()) {
+                return Wish::Keep(Some(file.to_string()));
             }
             if row.pinned.is_some() {
                 plan.unpinned.push((task.clone(), "its file is gone"));

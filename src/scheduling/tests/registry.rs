@@ -51,6 +51,25 @@ fn a_broken_file_keeps_what_it_defined_last_also_over_a_restart() {
     assert_eq!((row(&bench, "a").revision, errors(&mut bench).len()), (Some(1), 0));
 }
 
+/// F5: what was broken is still broken under another name, and keeps what it defined.
+#[test]
+fn a_broken_file_that_is_renamed_keeps_what_it_defined_last() {
+    let mut bench = bench();
+    bench.read(full(vec![file("a.yaml", vec![task("a")])]));
+    bench.read(changed(full(vec![broken("a.yaml")])));
+    let removed = vec!["a.yaml".to_owned()];
+    bench.read(Definitions { removed, ..changed(full(vec![broken("b.yaml")])) });
+    assert_eq!((row(&bench, "a").file.as_str(), row(&bench, "a").revision), ("b.yaml", Some(1)));
+    let Ok(Reply::Task(view)) = bench.ask(Request::Task(id("a"))).0 else { panic!("no task") };
+    assert_eq!(view.spec_errors.len(), 1, "what is in force is not what the file says");
+    // Repaired there, it counts; deleted, it goes.
+    let two = vec![file("b.yaml", vec![handled("a", "two")])];
+    bench.read(changed(full(two)));
+    assert_eq!(row(&bench, "a").revision, Some(2));
+    bench.read(full(Vec::new()));
+    assert_eq!(row(&bench, "a").revision, None);
+}
+
 #[test]
 fn of_two_files_with_one_id_the_one_in_force_stays_and_both_are_named() {
     let mut bench = bench();

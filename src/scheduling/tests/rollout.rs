@@ -9,7 +9,7 @@ use crate::model::id::TaskId;
 use crate::model::instance::InstanceState::{Pending, Succeeded};
 use crate::model::record::FireOutcome;
 use crate::model::record::{Record, Target};
-use crate::model::request::SubmitBody;
+use crate::model::request::{Reply, Request, SubmitBody};
 use crate::model::spec::{Dependency, Misfire, Overlap, Strength, TaskSpec};
 
 fn version(number: u32) -> TaskId {
@@ -181,4 +181,31 @@ fn rule_16_a_version_that_depends_on_what_hangs_on_the_other_closes_a_cycle() {
     bench.specs(vec![a(1, None, minutely()), below("low", 1), a(2, Some(50), on_low)]);
     let refused = bench.log.iter().filter(|r| matches!(r.what, Record::DefinitionRefused(_)));
     assert_eq!(refused.count(), 1);
+}
+
+#[test]
+fn rule_16_coming_fires_say_which_version_takes_them() {
+    let mut bench = Bench::new(vec![a(1, None, minutely()), a(2, Some(25), minutely())]);
+    let mut next = |task: Option<TaskId>| {
+        let asked = Request::Next { task, from: None, count: 40 };
+        match bench.ask(asked).0 {
+            Ok(Reply::Next(fires)) => fires,
+            other => panic!("no fires: {other:?}"),
+        }
+    };
+    let all = next(None);
+    assert_eq!(all.len(), 40, "the higher version's own trigger rests");
+    let low = next(Some(version(1)));
+    let taken: Vec<_> = low.iter().filter(|fire| fire.note.is_some()).map(|fire| fire.at).collect();
+    assert!(low.iter().all(|f| f.note.as_ref().is_none_or(|note| note.contains("a.v2"))));
+    let high = next(Some(version(2)));
+    assert_eq!(high.len(), 40);
+    assert!(high.iter().all(|fire| fire.task_id == version(2)));
+    assert!(high.iter().map(|fire| fire.at).collect::<Vec<_>>().starts_with(&taken));
+    // What was said comes true.
+    bench.pass(40 * 60_000);
+    assert_eq!(cycles(&bench, 2).len(), taken.len());
+    let Ok(Reply::Task(view)) = bench.ask(Request::Task(version(2))).0 else { panic!("no task") };
+    assert_eq!(view.schedule, "25 % of the cycles of a.v1");
+    assert_eq!(view.next_fire_time, None);
 }
