@@ -141,7 +141,7 @@ impl Condition {
         match Answer::resolve(&self.meaning.root, &context) {
             Ok(Answer::Bool(holds)) => Ok(holds),
             Ok(other) => Err(format!("gives {}; expected true or false", a_kind(&other))),
-            Err(error) => Err(in_words(&error)),
+            Err(error) => Err(in_words(&error, &self.text)),
         }
     }
 }
@@ -367,10 +367,14 @@ fn a_kind(value: &Answer) -> &'static str {
 
 /// Why there is no answer; values are not repeated, they may be secret.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the crate's list is open and mostly not met")]
-fn in_words(error: &ExecutionError) -> String {
+fn in_words(error: &ExecutionError, text: &str) -> String {
     match error {
-        ExecutionError::NoSuchKey(key) => {
+        // A key that the condition does not write out is a value of the upstream's.
+        ExecutionError::NoSuchKey(key) if text.contains(key.as_str()) => {
             format!("found no key {key}; ask has(…) first if it may be missing")
+        }
+        ExecutionError::NoSuchKey(_) => {
+            "found no such key; ask has(…) or in first if it may be missing".to_owned()
         }
         ExecutionError::NoSuchOverload(wrong) => format!(
             "{} does not go with {}",
