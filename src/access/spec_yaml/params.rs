@@ -186,6 +186,7 @@ impl Reading<'_> {
         }
         for Given { values, places, only } in given {
             if let Some((place, kind)) = only
+                && spec.enabled
                 && spec.depends_on.is_empty()
                 && !self.broken.depends_on
             {

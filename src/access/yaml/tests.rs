@@ -141,7 +141,7 @@ fn what_has_no_place_in_a_definition_is_refused_where_it_stands() {
 
 /// A reader stumbles behind the mistake; told is where the mistake begins and what to do.
 #[test]
-fn a_mistake_of_form_is_named_where_it_begins() {
+fn colons_quotes_and_brackets_are_missed_where_the_mistake_begins() {
     const NO_COLON: &str = "which is no \"key: value\"; put a";
     for (text, expected) in [
         ("a x\nb: 1\n", format!("1:1  found \"a x\", {NO_COLON} colon and a blank behind a")),
@@ -177,6 +177,14 @@ fn a_mistake_of_form_is_named_where_it_begins() {
         ),
         ("a: ]\n", "1:4 a found a bracket that closes nothing; remove it, or put the text in quotes".to_owned()),
         ("a: [b] c\n", "1:8  found more behind the closing ]; remove it, or put all in quotes".to_owned()),
+    ] {
+        assert_eq!(faults(text), [expected], "{text:?}");
+    }
+}
+
+#[test]
+fn lines_that_do_not_belong_where_they_stand_are_told_so() {
+    for (text, expected) in [
         (
             "a: [b, , c]\n",
             "1:8 a[1] does not fit into the list that begins at line 1, column 4; put a comma between its parts, and quotes around a text that holds one of , : [ ] { }".to_owned(),

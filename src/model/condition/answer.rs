@@ -38,10 +38,11 @@ pub(super) fn answer_kind(node: &IdedExpr) -> Option<&'static str> {
             _ => None,
         },
         // `map` and `filter` gather a list; `all`, `exists` and `exists_one` tell a truth.
-        Expr::Comprehension(through) => match &through.result.expr {
-            Expr::Ident(name) if *name == through.accu_var => answer_kind(&through.accu_init),
-            _ => answer_kind(&through.result),
-        },
+        Expr::Comprehension(through) => {
+            let gathers =
+                matches!(&through.result.expr, Expr::Ident(name) if *name == through.accu_var);
+            answer_kind(if gathers { &through.accu_init } else { &through.result })
+        }
         Expr::Unspecified | Expr::Select(_) | Expr::Struct(_) => None,
     }
 }
