@@ -20,6 +20,13 @@ pub const CONDITION_VALUES_MAX: usize = 1000;
 pub const SPEC_FAULTS_MAX: usize = 200;
 /// Longest duration that a spec or the configuration may name: a hundred years.
 pub const DURATION_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
+/// Bytes of one text, or of all texts of a set of parameters, once placeholders are filled in: the
+/// kernel hands a program no longer argument or variable.
+pub const FILLED_BYTES_MAX: usize = 128 * 1024;
+/// Bytes of all arguments of a task once they are filled in: about what the kernel hands over.
+pub const ARGUMENTS_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Bytes of a dedup key once it is filled in.
+pub const DEDUP_KEY_BYTES_MAX: usize = 1024;
 /// Bytes of a cron expression.
 pub const CRON_BYTES_MAX: usize = 1024;
 /// Bytes of a request's body.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::wire::Assignment;
+use crate::limits;
 use crate::model::command::Dispatch;
 use crate::model::placeholders::Known;
 use crate::model::spec::JsonMap;
@@ -70,7 +71,17 @@ pub fn assignment(dispatch: &Dispatch, paths: &Paths) -> Result<Assignment, Stri
 /// The argument vector, by type: types are data.
 fn command(dispatch: &Dispatch) -> Result<(String, Vec<String>), String> {
     let spec = &dispatch.spec;
-    let own = spec.args.iter().map(|t| fill(dispatch, "args", t)).collect::<Result<Vec<_>, _>>()?;
+    let mut own = Vec::with_capacity(spec.args.len());
+    let mut bytes = 0;
+    for argument in &spec.args {
+        let filled = fill(dispatch, "args", argument)?;
+        bytes += filled.len();
+        if bytes > limits::ARGUMENTS_BYTES_MAX {
+            let max = limits::ARGUMENTS_BYTES_MAX;
+            return Err(format!("args: are longer than {max} bytes once they are filled in"));
+        }
+        own.push(filled);
+    }
     let configured = &dispatch.settings.task_types;
     if let Some(kind) = configured.get(&spec.task_type) {
         let mut argv = kind

@@ -14,7 +14,9 @@ use serde_json::Value;
 use super::json::JsonMap;
 use super::schema;
 use super::suggest::nearest;
-use super::template::{Template, TemplateError, Unfilled};
+use crate::limits;
+
+use super::template::{Budget, Template, TemplateError, Unfilled};
 
 mod values;
 
@@ -227,10 +229,12 @@ impl ParamSchema {
 
     /// What is wrong with a default before its placeholders are filled in.
     fn default_fault(&self, default: &Value) -> Option<String> {
-        match fill_value(default, &|_| None) {
+        match fill_value(default, &|_| None, &Budget::new()) {
             Ok(plain) => self.check(&plain).err(),
-            Err(FillError::Unfilled(_)) => None,
-            Err(error @ FillError::Template(_)) => Some(self.unfillable(&error)),
+            Err(FillError::Unfilled(Unfilled::NoValue(_))) => None,
+            Err(error @ (FillError::Template(_) | FillError::Unfilled(Unfilled::TooLong))) => {
+                Some(self.unfillable(&error))
+            }
         }
     }
 
@@ -314,6 +318,8 @@ pub fn fill_defaults(
     value: &dyn Fn(&str) -> Option<String>,
 ) -> Result<JsonMap, Vec<ParamError>> {
     let mut params = params.clone();
+    // All defaults together: what a task is given must fit into one variable.
+    let whole = Budget::new();
     let mut open: Vec<(&String, &ParamSchema, &Value)> = declared
         .iter()
         .filter(|(name, _)| !params.contains_key(name.as_str()))
@@ -328,9 +334,19 @@ pub fn fill_defaults(
                 let own = placeholder.strip_prefix("params.").and_then(|name| params.get(name));
                 own.map(placeholder_text).or_else(|| value(placeholder))
             };
-            let filled = fill_value(default, &known).map_err(|error| schema.unfillable(&error));
+            let filled = fill_value(default, &known, &Budget::new())
+                .map_err(|error| schema.unfillable(&error));
             match filled.and_then(|filled| schema.check(&filled)) {
-                Ok(checked) => drop(params.insert(name.clone(), checked)),
+                Ok(checked) => {
+                    if whole.take(checked.to_string().len()).is_err() {
+                        let problem = format!(
+                            "with its default all parameters are longer than {} bytes",
+                            limits::FILLED_BYTES_MAX
+                        );
+                        return Err(vec![ParamError { name: name.clone(), problem }]);
+                    }
+                    params.insert(name.clone(), checked);
+                }
                 Err(problem) => {
                     let problem = format!("its default is of no use: {problem}");
                     errors.push(ParamError { name: name.clone(), problem });
@@ -361,20 +377,21 @@ pub enum FillError {
 /// Fills in the placeholders of every text in a value, however deep; keys stay as they are.
 ///
 /// # Errors
-/// A text that is no template, or the first placeholder without a value.
+/// A text that is no template, the first placeholder without a value, or that the budget is spent.
 pub fn fill_value(
     template: &Value,
     value: &dyn Fn(&str) -> Option<String>,
+    budget: &Budget,
 ) -> Result<Value, FillError> {
     Ok(match template {
-        Value::String(text) => Value::String(Template::parse(text)?.fill(value)?),
+        Value::String(text) => Value::String(Template::parse(text)?.fill_within(value, budget)?),
         Value::Array(items) => Value::Array(
-            items.iter().map(|item| fill_value(item, value)).collect::<Result<_, _>>()?,
+            items.iter().map(|item| fill_value(item, value, budget)).collect::<Result<_, _>>()?,
         ),
         Value::Object(members) => {
             let mut filled = JsonMap::new();
             for (key, member) in members {
-                filled.insert(key.clone(), fill_value(member, value)?);
+                filled.insert(key.clone(), fill_value(member, value, budget)?);
             }
             Value::Object(filled)
         }

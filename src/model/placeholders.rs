@@ -7,7 +7,7 @@ use super::id::InstanceId;
 use super::instance::{Cause, Instance};
 use super::params::{self, placeholder_text};
 use super::spec::{JsonMap, TaskSpec};
-use super::template::Template;
+use super::template::{Budget, Template};
 use super::time::Timestamp;
 
 /// What is known where placeholders are filled in.
@@ -93,7 +93,8 @@ impl<'a> Known<'a> {
     /// # Errors
     /// In words, which placeholder has no value here.
     pub fn map(&self, map: &JsonMap) -> Result<JsonMap, String> {
-        let fill = |value| params::fill_value(value, &|name: &str| self.value(name));
+        let budget = Budget::new();
+        let fill = |value| params::fill_value(value, &|name: &str| self.value(name), &budget);
         map.iter()
             .map(|(key, value)| {
                 let filled = fill(value).map_err(|error| format!("{key}: {error}"))?;

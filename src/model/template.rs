@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::id::TaskId;
 use super::suggest::nearest;
+use crate::limits;
 
 /// Names that stand alone.
 const NAMES: [&str; 10] = [
@@ -73,12 +74,45 @@ impl TemplateError {
     }
 }
 
-/// A placeholder that has no value.
+/// Why a template cannot be filled in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{{{name}}} has no value here")]
-pub struct Unfilled {
-    /// Its name.
-    pub name: String,
+pub enum Unfilled {
+    /// A placeholder has no value.
+    #[error("{{{0}}} has no value here")]
+    NoValue(String),
+    /// What it would give is out of all proportion.
+    #[error(
+        "is longer than {max} bytes once it is filled in; no program can be given a longer text",
+        max = limits::FILLED_BYTES_MAX
+    )]
+    TooLong,
+}
+
+/// Bytes that may still be filled in. A short text can ask for a long value over and over.
+#[derive(Debug)]
+pub struct Budget(std::cell::Cell<usize>);
+
+impl Budget {
+    /// What one text, or all texts of one value, may take: [`limits::FILLED_BYTES_MAX`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self(std::cell::Cell::new(limits::FILLED_BYTES_MAX))
+    }
+
+    /// Spends some of it.
+    ///
+    /// # Errors
+    /// [`Unfilled::TooLong`]: there is not so much left.
+    pub fn take(&self, bytes: usize) -> Result<(), Unfilled> {
+        self.0.set(self.0.get().checked_sub(bytes).ok_or(Unfilled::TooLong)?);
+        Ok(())
+    }
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Template {
@@ -109,14 +143,30 @@ impl Template {
     /// Fills in every placeholder, in one pass; `value` knows the names.
     ///
     /// # Errors
-    /// The first name without a value.
+    /// The first name without a value, or that it gets too long.
     pub fn fill(&self, value: &dyn Fn(&str) -> Option<String>) -> Result<String, Unfilled> {
+        self.fill_within(value, &Budget::new())
+    }
+
+    /// [`Template::fill`], of a budget that several share.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn fill_within(
+        &self,
+        value: &dyn Fn(&str) -> Option<String>,
+        budget: &Budget,
+    ) -> Result<String, Unfilled> {
         let mut filled = String::with_capacity(self.text.len());
         for piece in &self.pieces {
             match piece {
-                Piece::Text(text) => filled.push_str(text),
+                Piece::Text(text) => {
+                    budget.take(text.len())?;
+                    filled.push_str(text);
+                }
                 Piece::Name(name) => {
-                    let text = value(name).ok_or_else(|| Unfilled { name: name.clone() })?;
+                    let text = value(name).ok_or_else(|| Unfilled::NoValue(name.clone()))?;
+                    budget.take(text.len())?;
                     filled.push_str(&text);
                 }
             }
@@ -326,6 +376,21 @@ mod tests {
         assert_eq!(error.to_string(), "{params.a} has no value here");
         let names: Vec<String> = template.names().into_iter().collect();
         assert_eq!(names, ["date", "params.a", "params.b"]);
+    }
+
+    #[test]
+    fn a_text_that_asks_for_a_long_value_over_and_over_is_cut_off() {
+        let long = || Some("x".repeat(100_000));
+        let once = Template::parse("{static.b}").unwrap();
+        assert_eq!(once.fill(&|_| long()).unwrap().len(), 100_000);
+        let often = Template::parse(&"{static.b}".repeat(9_000)).unwrap();
+        let asked = std::cell::Cell::new(0);
+        let value = |_: &str| {
+            asked.set(asked.get() + 1);
+            long()
+        };
+        assert_eq!(often.fill(&value), Err(Unfilled::TooLong));
+        assert_eq!(asked.get(), 2, "nobody goes on asking");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::access::yaml::Kind;
 use crate::access::yaml::fields::{Fields, Item, Place, shorten, suggestion};
 use crate::model::params::{ParamSchema, ParamType, fill_value, missing};
 use crate::model::spec::{JsonMap, TaskSpec};
-use crate::model::template::Template;
+use crate::model::template::{Budget, Template};
 
 const TYPES: [(&str, ParamType); 8] = [
     ("string", ParamType::String),
@@ -122,7 +122,8 @@ impl Reading<'_> {
         let faults: Vec<(&str, &str)> =
             faults.iter().map(|f| f.split_once(": ").unwrap_or(("type", f))).collect();
         // A text that is no template is told where templates are, unless nobody may see it.
-        let is_template = |value: &Value| fill_value(value, &|_name| Some(String::new())).is_ok();
+        let is_template =
+            |value: &Value| fill_value(value, &|_name| Some(String::new()), &Budget::new()).is_ok();
         let stranger = !schema.secret && !schema.default.as_ref().is_none_or(is_template);
         for (key, problem) in &faults {
             if let Some(item) = items.get(key).filter(|_| *key != "default" || !stranger) {
@@ -213,7 +214,7 @@ impl Reading<'_> {
                     continue;
                 };
                 // What is filled in later is checked then; doubled braces are plain text.
-                let plain = fill_value(value, &|_name| None);
+                let plain = fill_value(value, &|_name| None, &Budget::new());
                 if let Some(problem) = plain.ok().and_then(|plain| schema.check(&plain).err()) {
                     self.findings.error(place, problem);
                 }

@@ -267,3 +267,17 @@ fn only_single_values_have_a_text() {
     }
     assert_eq!(placeholder_text(&json!([1, "a"])), "[1,\"a\"]");
 }
+
+#[test]
+fn defaults_that_make_each_other_longer_and_longer_are_cut_off() {
+    let long = "x".repeat(60_000);
+    let default =
+        |text: &str| ParamSchema { default: Some(json!(text)), ..plain(ParamType::String) };
+    let value = |name: &str| (name == "static.b").then(|| long.clone());
+    let one = BTreeMap::from([("a".to_owned(), default("{static.b}"))]);
+    assert_eq!(fill_defaults(&one, &JsonMap::new(), &value).unwrap()["a"], json!(long));
+    let many: BTreeMap<String, ParamSchema> =
+        (0..1500).map(|n| (format!("p{n:04}"), default("{static.b}{static.b}"))).collect();
+    let errors = fill_defaults(&many, &JsonMap::new(), &value).unwrap_err();
+    assert!(errors.len() == 1 && errors[0].problem.contains("131072 bytes"), "{errors:?}");
+}

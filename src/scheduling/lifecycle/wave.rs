@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::super::ended::Standing;
 use super::super::fill;
 use super::super::turn::Turn;
+use crate::limits;
 use crate::model::cycle::{Cycle, CycleUnit};
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::{Cause, Edge, Instance, InstanceState, Reason};
@@ -335,5 +336,10 @@ pub(super) fn dedup_key(
 ) -> Result<Option<String>, String> {
     let Some(template) = &spec.dedup_key else { return Ok(None) };
     let params = fill::complete(turn.state, spec, i)?;
-    Known::of(spec, i, &params, None).text(template).map(Some)
+    let key = Known::of(spec, i, &params, None).text(template)?;
+    let max = limits::DEDUP_KEY_BYTES_MAX;
+    if key.len() > max {
+        return Err(format!("the dedupKey has {} bytes; at most {max} are kept", key.len()));
+    }
+    Ok(Some(key))
 }
