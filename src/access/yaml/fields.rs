@@ -79,18 +79,19 @@ impl Findings {
         self.errors.len() + self.untold
     }
 
-    /// The errors in the order of the file, with a last word on those that are not told.
+    /// Errors and warnings in the order of the file, with a last word on errors that are not told.
     #[must_use]
     pub fn into_errors(self) -> (Vec<SpecError>, Vec<SpecError>) {
-        let mut errors = self.errors;
+        let (mut errors, mut warnings) = (self.errors, self.warnings);
         errors.sort();
         errors.dedup();
+        warnings.sort();
         if self.untold > 0 {
             let message = format!("has {} more faults; mend these first", self.untold);
             let (file, path) = (self.file, String::new());
             errors.push(SpecError { file, line: 0, column: 0, path, message });
         }
-        (errors, self.warnings)
+        (errors, warnings)
     }
 
     /// Adds a warning.
