@@ -120,7 +120,7 @@ pub(super) async fn define(
         let detail = format!("{} does not fit the set in force; nothing was written", file.path);
         return Err(refusal(RejectionCode::Conflict, detail, planned.errors));
     }
-    app.ask.change_file(FileChange::Write { name, text }, caller).await?;
+    app.ask.change_files(vec![FileChange::Write { name, text }], caller).await?;
     let views = in_force(&app, caller, &file).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(match views.as_slice() {
@@ -248,7 +248,7 @@ pub(super) async fn remove(
         );
         return Err(refusal(RejectionCode::Conflict, detail, errors));
     }
-    app.ask.change_file(FileChange::Remove { name }, caller).await?;
+    app.ask.change_files(vec![FileChange::Remove { name }], caller).await?;
     match app.ask(Request::Task(task.clone()), caller).await {
         Ok(Reply::Task(left)) => Err(conflict(format!(
             "{path} is removed, but {} defines {task} too and has taken over; remove it once more",
