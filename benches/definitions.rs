@@ -72,13 +72,13 @@ fn write_specs(dir: &Path, tasks: usize) -> PathBuf {
 /// The directory is read: parsed and checked, file by file.
 fn reading(dir: &Path) -> Vec<SpecFile> {
     let bare = || {
-        let read = |entry: std::io::Result<std::fs::DirEntry>| {
-            sched::access::spec_yaml::content_hash(&std::fs::read(entry.unwrap().path()).unwrap())
-        };
-        std::fs::read_dir(dir).unwrap().map(read).count()
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+            std::hint::black_box(sched::access::spec_yaml::content_hash(&bytes));
+        }
     };
     bare();
-    let (_, floor) = timed(bare);
+    let ((), floor) = timed(bare);
     let mut source = SpecDir::new(dir.to_path_buf(), SpecContext::default());
     let (found, cold) = timed(|| source.scan_once());
     println!(

@@ -69,7 +69,8 @@ pub struct Definitions {
     /// The directory itself cannot be read: the last good set stays (design, F5).
     pub unreadable: Option<String>,
     /// Another part of the same reading follows: a large reading comes in several events, so that
-    /// none of them holds up the core for long. What is gone is told in the last one.
+    /// none of them holds up the core for long. What is gone is told after all that changed, what
+    /// is there in the last one.
     pub more: bool,
 }
 

@@ -275,6 +275,10 @@ pub struct TaskRow {
     pub created_at: Timestamp,
     /// Revisions so far.
     pub revisions: u64,
+    /// Hash of the newest of them: the same content once more is the same revision. `None`: an
+    /// earlier version stored the row.
+    #[serde(default)]
+    pub newest_hash: Option<String>,
     /// Held by a person.
     pub paused: Option<Pause>,
     /// Priority set by a person.

@@ -199,6 +199,9 @@ pub struct TaskView {
     pub schedule: String,
     pub next_fire_time: Option<Timestamp>,
     pub last_instance: Option<LastInstance>,
+    /// What is wrong with its file now; what is in force is what the file said before.
+    #[serde(default)]
+    pub spec_errors: Vec<SpecError>,
     pub labels: BTreeMap<String, String>,
     /// In `show` only; null in lists.
     pub spec: Option<std::sync::Arc<TaskSpec>>,

@@ -234,6 +234,7 @@ pub(super) fn one_of_each() -> Batch {
             file: "/etc/sched.d/a.yaml".to_owned(),
             created_at: at(0),
             revisions: 2,
+            newest_hash: Some("h2".to_owned()),
             paused: Some(pause()),
             priority: Priority::new(0),
             pinned: Some(Pin { revision: 3, ignored: "h3".to_owned(), at: at(8), uid: 1000 }),

@@ -1,5 +1,6 @@
 //! What the core can tell of itself; nothing here changes anything.
 
+use super::lifecycle::fire;
 use super::scheduler;
 use super::state::State;
 use crate::limits;
@@ -58,20 +59,25 @@ fn view(state: &State, spec: &TaskSpec) -> Option<TaskView> {
         task_type: spec.task_type.clone(),
         priority: row.priority.unwrap_or(spec.priority),
         queue: spec.queue.clone(),
-        schedule: schedule(spec),
+        schedule: schedule(state, spec),
         // A held or disabled task's nominal fires only fill the ledger.
         next_fire_time: fires
             .min()
             .copied()
             .filter(|_| matches!(status, TaskStatus::Active | TaskStatus::Pinned)),
         last_instance: state.instances.last_of(&spec.task_id),
+        spec_errors: state.registry.errors_about(&spec.task_id),
         labels: spec.labels.clone(),
         spec: None,
     })
 }
 
 /// A short text of what starts a task.
-fn schedule(spec: &TaskSpec) -> String {
+fn schedule(state: &State, spec: &TaskSpec) -> String {
+    let rollouts = state.registry.rollouts();
+    if let (true, Some(lower)) = (rollouts.is_taker(&spec.task_id), rollouts.lower(&spec.task_id)) {
+        return format!("{} % of the cycles of {lower}", spec.rollout.unwrap_or_default());
+    }
     let mut parts: Vec<String> = spec.triggers.iter().map(trigger_text).collect();
     if !spec.depends_on.is_empty() {
         let upstreams: Vec<&str> = spec.depends_on.iter().map(|d| d.task_id.as_str()).collect();
@@ -196,8 +202,17 @@ pub(super) fn next(state: &State, wanted: Option<&TaskId>, from: Timestamp, coun
         if !spec.enabled && wanted.is_none() {
             continue;
         }
+        // A version that takes its share of a lower one's cycles fires with that one.
+        let leader = state.registry.rollouts().leader(&spec.task_id);
+        let leader = leader.filter(|leader| **leader != spec.task_id);
+        if leader.is_some() && wanted.is_none() {
+            continue;
+        }
+        let of = leader.and_then(|leader| state.registry.spec(leader)).unwrap_or(spec);
+        let own = leader.map(|_| &spec.task_id);
+        let triggers = of.triggers.iter();
         let mut fires: Vec<NextFire> =
-            spec.triggers.iter().flat_map(|t| of_trigger(state, spec, t, from, count)).collect();
+            triggers.flat_map(|t| of_trigger(state, of, t, from, count, own)).collect();
         fires.sort_by_key(|fire| fire.at);
         fires.truncate(count);
         all.extend(
@@ -228,12 +243,15 @@ fn held(state: &State, spec: &TaskSpec) -> Option<&'static str> {
     }
 }
 
+/// Coming fires of one trigger; `taker`: only those whose cycle that version takes, among so many
+/// that the core may look at.
 fn of_trigger(
     state: &State,
     spec: &TaskSpec,
     trigger: &Trigger,
     from: Timestamp,
     count: usize,
+    taker: Option<&TaskId>,
 ) -> Vec<NextFire> {
     let own_zone = match &trigger.when {
         TriggerKind::Cron(t) => t.timezone.as_deref(),
@@ -246,7 +264,9 @@ fn of_trigger(
     let zone = state.zone(own_zone.or(spec.timezone.as_deref()));
     let mut fires = Vec::new();
     let mut after = from;
+    let mut looks = 0;
     while fires.len() < count
+        && looks < limits::PAGE_MAX
         && let Some(at) = state.next_after(spec, trigger, after)
     {
         let note = match &trigger.when {
@@ -257,17 +277,26 @@ fn of_trigger(
             | TriggerKind::Event(_)
             | TriggerKind::Task(_) => None,
         };
+        after = at;
+        looks += 1;
+        let cycle = fire::cycle_of(state, spec, at, &trigger.key());
+        let chosen = state.registry.rollouts().choose(&spec.task_id, &cycle);
+        let task_id = taker.unwrap_or(&spec.task_id);
+        let note = match note {
+            _ if taker.is_some_and(|taker| taker != chosen) => continue,
+            None if chosen != task_id => Some(format!("{chosen} takes this cycle by its rollout")),
+            note => note.map(str::to_owned),
+        };
         let local = at.to_jiff().map(|t| t.to_zoned_datetime(zone.clone()));
         fires.push(NextFire {
-            task_id: spec.task_id.clone(),
+            task_id: task_id.clone(),
             at,
             local: local
                 .map(|z| z.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
                 .unwrap_or_default(),
             trigger: trigger.key(),
-            note: note.map(str::to_owned),
+            note,
         });
-        after = at;
     }
     fires
 }

@@ -51,6 +51,7 @@ pub fn check_set(files: Vec<SpecFile>) -> SetFaults {
         };
         edges(spec, &specs, &mut |message| warn("dependsOn", message));
         unit(spec, &registry, &mut |message| warn("cycle", message));
+        share(spec, &registry, &mut |message| warn("taskId", message));
     }
     SetFaults { errors, warnings }
 }
@@ -90,6 +91,18 @@ fn unit(spec: &TaskSpec, registry: &Registry, warn: &mut dyn FnMut(String)) {
              one's instances",
             unit.name(),
             finest.name(),
+        ));
+    }
+}
+
+/// A version takes its share of a lower one's cycles, so there must be one.
+fn share(spec: &TaskSpec, registry: &Registry, warn: &mut dyn FnMut(String)) {
+    let task = &spec.task_id;
+    if spec.enabled && spec.rollout.is_some() && !registry.rollouts().is_taker(task) {
+        warn(format!(
+            "{task} has a rollout, but none of these files defines an enabled lower version of \
+             {}: it takes every cycle of its own triggers",
+            task.base()
         ));
     }
 }

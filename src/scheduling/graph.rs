@@ -15,7 +15,7 @@ use petgraph::algo::toposort;
 use petgraph::stable_graph::{NodeIndex, StableDiGraph};
 use petgraph::visit::EdgeRef as _;
 
-use self::faults::Fault;
+pub(super) use self::faults::Fault;
 use super::rollout;
 use crate::model::cycle::{CycleRule, CycleUnit};
 use crate::model::id::TaskId;
@@ -30,6 +30,8 @@ pub(super) struct Graph {
     listeners: BTreeMap<Source, BTreeSet<TaskId>>,
     /// Versions that share the cycles of one task (docs/waves.md, rule 16).
     rollouts: rollout::Groups,
+    /// Base ids whose versions share nothing for now, with why.
+    dissolved: BTreeMap<String, String>,
 }
 
 /// Why one task comes before another.
@@ -102,9 +104,13 @@ impl Graph {
         for (id, spec) in specs {
             graph.set(id, Some(spec));
         }
-        // A set that is in force has no fault; should a later version see one, it still runs.
-        let _fault = graph.settle();
-        graph
+        // A set that is in force has no fault but through versions that share cycles.
+        loop {
+            let faults = graph.settle();
+            if faults.is_empty() || !graph.dissolve(&faults) {
+                return graph;
+            }
+        }
     }
 
     /// Puts a definition's edges in the place of its earlier ones; `None`: it is gone. Says whether
@@ -142,29 +148,96 @@ impl Graph {
         true
     }
 
+    /// Whether a definition would change the graph.
+    pub(super) fn is_moved_by(&self, id: &TaskId, spec: Option<&TaskSpec>) -> bool {
+        !self.is_known(id, spec.map(Said::of).as_ref())
+    }
+
     /// Whether a definition says of its place in the graph what it said before.
     fn is_known(&self, id: &TaskId, said: Option<&Said>) -> bool {
         let node = self.places.get(id).and_then(|node| self.edges.node_weight(*node));
         node.and_then(|node| node.said.as_ref()) == said
     }
 
-    /// Finds what follows from the edges; the first fault, if there is any. After one, what was
-    /// found before stays: put the culprits' edges back and settle again.
-    pub(super) fn settle(&mut self) -> Option<Fault> {
+    /// Finds what follows from the edges; the faults, if there are any. After one, what was found
+    /// before stays: put the culprits' edges back and settle again.
+    pub(super) fn settle(&mut self) -> Vec<Fault> {
         self.share_dependents();
-        let Ok(order) = toposort(&self.edges, None) else { return Some(self.ring()) };
-        let mut ambiguous: Option<(usize, TaskId)> = None;
+        let Ok(order) = toposort(&self.edges, None) else { return self.rings() };
+        let mut ambiguous: BTreeSet<NodeIndex> = BTreeSet::new();
+        let mut first: Vec<NodeIndex> = Vec::new();
         for node in order {
             let found = self.follow(node);
             let Some(weight) = self.edges.node_weight_mut(node) else { continue };
             let is_derived = weight.said.as_ref().is_some_and(|said| said.is_derived);
-            if is_derived && found.rule.unit == CycleUnit::Run && found.roots.run.len() > 1 {
-                let this = (found.level, weight.id.clone());
-                ambiguous = Some(ambiguous.map_or(this.clone(), |first| first.min(this)));
-            }
+            let is_ambiguous =
+                is_derived && found.rule.unit == CycleUnit::Run && found.roots.run.len() > 1;
             weight.found = found;
+            if is_ambiguous {
+                // What hangs on an ambiguous one is so because of it.
+                let mut above = self.edges.neighbors_directed(node, Incoming);
+                if !above.any(|node| ambiguous.contains(&node)) {
+                    first.push(node);
+                }
+                ambiguous.insert(node);
+            }
         }
-        ambiguous.map(|(_, id)| self.ambiguity(&id))
+        self.level_groups();
+        let id = |node| self.edges.node_weight(node).map(|weight| &weight.id);
+        first.into_iter().filter_map(id).map(|id| self.ambiguity(id)).collect()
+    }
+
+    /// Whichever version takes a cycle, it comes after all that any of them waits for.
+    fn level_groups(&mut self) {
+        let groups: Vec<Vec<TaskId>> = self.rollouts.all().map(<[TaskId]>::to_vec).collect();
+        for group in groups {
+            let nodes: Vec<NodeIndex> =
+                group.iter().filter_map(|id| self.places.get(id).copied()).collect();
+            let levels = nodes.iter().filter_map(|node| self.edges.node_weight(*node));
+            let highest = levels.map(|weight| weight.found.level).max().unwrap_or_default();
+            for node in nodes {
+                if let Some(weight) = self.edges.node_weight_mut(node) {
+                    weight.found.level = highest;
+                }
+            }
+        }
+    }
+
+    /// Takes apart the groups of versions that some faults lead through; says whether there were
+    /// any. It is the last resort, where nothing that changed can be put back: the versions are
+    /// tasks of their own until [`Graph::reunite`].
+    pub(super) fn dissolve(&mut self, faults: &[Fault]) -> bool {
+        let mut is_any = false;
+        for fault in faults {
+            for suspect in &fault.suspects {
+                if self.rollouts.leader(suspect).is_some() {
+                    self.dissolved.insert(suspect.base().to_owned(), fault.text.clone());
+                    self.rollouts.regroup(suspect, &self.versions(suspect));
+                    is_any = true;
+                }
+            }
+        }
+        is_any
+    }
+
+    /// Groups that were taken apart get another chance.
+    pub(super) fn reunite(&mut self) {
+        for base in std::mem::take(&mut self.dissolved).into_keys() {
+            let member = self.places.keys().find(|id| id.base() == base).cloned();
+            if let Some(member) = member {
+                self.rollouts.regroup(&member, &self.versions(&member));
+            }
+        }
+    }
+
+    /// The versions whose `rollout` does not count, with why.
+    pub(super) fn dissolved(&self) -> impl Iterator<Item = (&TaskId, &str)> {
+        let nodes = self.edges.node_weights().filter(|_| !self.dissolved.is_empty());
+        nodes.filter_map(|node| {
+            let why = self.dissolved.get(node.id.base())?;
+            node.said.as_ref()?.share??;
+            Some((&node.id, why.as_str()))
+        })
     }
 
     /// Tasks that name `task` in `dependsOn`, by id.
@@ -227,6 +300,7 @@ impl Graph {
             .filter(|(other, _)| other.base() == id.base())
             .filter_map(|(other, node)| {
                 let share = self.edges.node_weight(*node)?.said.as_ref()?.share?;
+                let share = share.filter(|_| !self.dissolved.contains_key(id.base()));
                 Some((other.version(), (other.clone(), share)))
             })
             .collect()

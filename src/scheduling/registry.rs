@@ -39,7 +39,9 @@ pub(super) struct Registry {
     files: Files,
     /// Faults of the set as a whole, such as two files with one id, by the task they refuse.
     set_errors: BTreeMap<TaskId, Vec<SpecError>>,
-    /// Those of them that have been told.
+    /// Tasks that no file defines so far, while parts of a reading are still to come.
+    undecided: BTreeSet<TaskId>,
+    /// Those of the faults that have been told.
     told: BTreeSet<SpecError>,
     /// The directory cannot be read.
     unreadable: Option<String>,
@@ -129,7 +131,28 @@ impl Registry {
 
     /// Every fault of the directory as it is now.
     pub(super) fn errors(&self) -> Vec<SpecError> {
-        self.files.errors().chain(self.set_errors.values().flatten()).cloned().collect()
+        let of_files = self.files.errors().chain(self.set_errors.values().flatten()).cloned();
+        of_files.chain(self.dissolved()).collect()
+    }
+
+    /// Versions whose rollout does not count.
+    fn dissolved(&self) -> impl Iterator<Item = SpecError> {
+        self.graph.dissolved().map(|(task, why)| {
+            let file = self.row(task).map(|row| row.file.clone()).unwrap_or_default();
+            let (line, column) = self.files.place(task, &file, "taskId");
+            let message = format!(
+                "the rollout of {task} does not count, it runs as a task of its own: sharing cycles {why}"
+            );
+            SpecError { file, line, column, path: "rollout".to_owned(), message }
+        })
+    }
+
+    /// What is wrong with the file that holds a task, and with the task in the set.
+    pub(super) fn errors_about(&self, task: &TaskId) -> Vec<SpecError> {
+        let file = self.row(task).map(|row| row.file.as_str()).unwrap_or_default();
+        let of_set = self.set_errors.get(task).into_iter().flatten();
+        let of_set = of_set.filter(|error| error.file == file);
+        self.files.errors_of(file).iter().chain(of_set).cloned().collect()
     }
 
     /// The faults of the set that name one of these files.

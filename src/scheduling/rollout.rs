@@ -72,6 +72,13 @@ impl Groups {
         self.groups.get(task)?.first()
     }
 
+    /// The version whose cycles this one takes its share of; `None`: it is the lowest, or alone.
+    pub(super) fn lower(&self, task: &TaskId) -> Option<&TaskId> {
+        let group = self.groups.get(task)?;
+        let at = group.iter().position(|member| member == task)?;
+        group.get(at.checked_sub(1)?)
+    }
+
     /// Whether a lower version's triggers fire for this one, so that its own rest.
     pub(super) fn is_taker(&self, task: &TaskId) -> bool {
         self.takers.contains_key(task)

@@ -86,18 +86,34 @@ impl Plan {
     }
 }
 
-/// Cuts a reading into events of a bounded number of changed files. What is gone, and what is
-/// there, is told in the last one, when all that may have moved elsewhere is known.
+/// Cuts a reading into events of a bounded number of files that changed, then of files that are
+/// gone: only when all changes are known is it known what has moved elsewhere. What is there is
+/// told in the last one.
 pub(super) fn parts(mut found: Definitions) -> Vec<Definitions> {
+    if found.changed.len() + found.removed.len() <= limits::SPEC_FILES_PER_EVENT {
+        return vec![found];
+    }
+    let part = || Definitions { more: true, ..Definitions::default() };
+    let changed = cut(std::mem::take(&mut found.changed));
+    let removed = cut(std::mem::take(&mut found.removed));
+    let mut parts: Vec<_> =
+        changed.into_iter().map(|changed| Definitions { changed, ..part() }).collect();
+    parts.extend(removed.into_iter().map(|removed| Definitions { removed, ..part() }));
+    if let Some(last) = parts.pop() {
+        parts.push(Definitions { changed: last.changed, removed: last.removed, ..found });
+    }
+    parts
+}
+
+fn cut<T>(all: Vec<T>) -> Vec<Vec<T>> {
+    let mut all = all.into_iter();
     let mut parts = Vec::new();
-    let mut changed = std::mem::take(&mut found.changed).into_iter();
     loop {
-        let part: Vec<_> = changed.by_ref().take(limits::SPEC_FILES_PER_EVENT).collect();
-        if changed.len() == 0 {
-            parts.push(Definitions { changed: part, ..found });
+        let part: Vec<T> = all.by_ref().take(limits::SPEC_FILES_PER_EVENT).collect();
+        if part.is_empty() {
             return parts;
         }
-        parts.push(Definitions { changed: part, more: true, ..Definitions::default() });
+        parts.push(part);
     }
 }
 

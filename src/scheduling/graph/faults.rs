@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use petgraph::Direction::Incoming;
-use petgraph::algo::tarjan_scc;
+use petgraph::algo::kosaraju_scc;
 use petgraph::stable_graph::{NodeIndex, StableDiGraph};
 use petgraph::visit::EdgeRef as _;
 
@@ -23,26 +23,29 @@ pub(in crate::scheduling) struct Fault {
 }
 
 impl Graph {
-    /// The cycle with the smallest id in it, as a walk that ends where it starts.
+    /// One cycle of each knot, as a walk that ends where it starts: with the smallest id in it.
     ///
     /// Task-state triggers count as edges too: one that leads back to itself would never end.
-    pub(super) fn ring(&self) -> Fault {
+    pub(super) fn rings(&self) -> Vec<Fault> {
         let id = |node: &NodeIndex| self.edges.node_weight(*node).map(|n| &n.id);
-        let rings = tarjan_scc(&self.edges).into_iter().filter(|ring| {
-            ring.len() > 1 || ring.first().is_some_and(|n| self.edges.contains_edge(*n, *n))
-        });
-        let first = rings.filter_map(|ring| {
-            let start = ring.iter().copied().min_by_key(|node| id(node))?;
-            Some((id(&start)?, start, ring))
-        });
-        let Some((_, start, ring)) = first.min_by_key(|(id, _, _)| *id) else {
-            return Fault { suspects: Vec::new(), text: String::new(), all: true };
+        let is_knot = |knot: &Vec<NodeIndex>| {
+            knot.len() > 1 || knot.first().is_some_and(|n| self.edges.contains_edge(*n, *n))
         };
-        let walk = walk(&self.edges, start, &ring.into_iter().collect());
-        let suspects: Vec<TaskId> = walk.iter().filter_map(id).cloned().collect();
-        let path: Vec<&str> = suspects.iter().map(TaskId::as_str).collect();
-        let text = format!("closes the cycle {}; the graph must have none", path.join(" -> "));
-        Fault { suspects, text, all: true }
+        // Not Tarjan's way, which calls itself once for each step of the longest path.
+        let knots = kosaraju_scc(&self.edges).into_iter().filter(is_knot);
+        let mut rings: BTreeMap<&TaskId, Fault> = BTreeMap::new();
+        for knot in knots {
+            let start = knot.iter().copied().min_by_key(|node| id(node));
+            let Some((start, first)) = start.and_then(|start| Some((start, id(&start)?))) else {
+                continue;
+            };
+            let walk = walk(&self.edges, start, &knot.into_iter().collect());
+            let suspects: Vec<TaskId> = walk.iter().filter_map(id).cloned().collect();
+            let path: Vec<&str> = suspects.iter().map(TaskId::as_str).collect();
+            let text = format!("closes the cycle {}; the graph must have none", path.join(" -> "));
+            rings.insert(first, Fault { suspects, text, all: true });
+        }
+        rings.into_values().collect()
     }
 
     /// A RUN task that two RUN roots reach (docs/waves.md, rule 14).

@@ -102,11 +102,18 @@ fn load(turn: &mut Turn<'_>, offer: Offer) {
         file: String::new(),
         created_at: turn.now,
         revisions: 0,
+        newest_hash: None,
         paused: None,
         priority: None,
         pinned: None,
     });
-    row.revisions += 1;
+    let hash = registry::hash(&spec);
+    // A definition that comes back as it went is the revision that it was.
+    let is_new = row.newest_hash.as_ref() != Some(&hash);
+    if is_new {
+        row.revisions += 1;
+        row.newest_hash = Some(hash.clone());
+    }
     row.revision = Some(row.revisions);
     row.file = file.to_string();
     let (revision, file) = (row.revisions, row.file.clone());
@@ -115,9 +122,10 @@ fn load(turn: &mut Turn<'_>, offer: Offer) {
         revision,
         file: file.clone(),
     });
-    let hash = registry::hash(&spec);
     let revision = Revision { task_id, revision, hash, loaded_at: turn.now, file, uid, spec };
-    turn.put_row(Row::Revision(revision.clone()));
+    if is_new {
+        turn.put_row(Row::Revision(revision.clone()));
+    }
     turn.state.registry.put_revision(revision);
     turn.put_task(row);
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::super::fill;
+use super::super::state::State;
 use super::super::turn::Turn;
 use super::wave::{self, Birth, Made};
 use super::{cancel, dispatch};
@@ -178,6 +179,18 @@ type Taker = (Arc<TaskSpec>, Cycle);
 /// Why a happening makes no instance.
 type Refusal = (FireOutcome, String);
 
+/// The cycle of what a trigger makes at a time.
+pub(in super::super) fn cycle_of(
+    state: &State,
+    spec: &TaskSpec,
+    at: Timestamp,
+    identity: &str,
+) -> Cycle {
+    let rule = state.registry.rule(&spec.task_id);
+    let zone = state.zone(spec.timezone.as_deref());
+    Cycle::of(at, &zone, rule, &wave::id_of(at, &spec.task_id, identity))
+}
+
 /// The version whose instance a trigger's happening makes, with the cycle (docs/waves.md, rule
 /// 16): mostly the task itself. `None`: one of the versions has had it before; an error: why the
 /// version that takes the cycle makes nothing.
@@ -192,9 +205,7 @@ fn taker(
     if versions.iter().any(|version| turn.state.instances.knows(&id(version))) {
         return Ok(None);
     }
-    let rule = registry.rule(&spec.task_id);
-    let zone = turn.state.zone(spec.timezone.as_deref());
-    let cycle = Cycle::of(what.at, &zone, rule, &id(&spec.task_id));
+    let cycle = cycle_of(turn.state, spec, what.at, what.identity);
     let chosen = registry.rollouts().choose(&spec.task_id, &cycle);
     let Some(taker) = registry.spec(chosen).filter(|_| *chosen != spec.task_id) else {
         return Ok(Some((Arc::clone(spec), cycle)));
@@ -206,8 +217,8 @@ fn taker(
         return Err((outcome, format!("{chosen} took the cycle by its rollout{reason}")));
     }
     // A run is named by its own root.
-    let cycle = match rule.unit {
-        CycleUnit::Run => Cycle::of(what.at, &zone, rule, &id(chosen)),
+    let cycle = match cycle.unit() {
+        CycleUnit::Run => cycle_of(turn.state, taker, what.at, what.identity),
         CycleUnit::Day | CycleUnit::Hour | CycleUnit::Minute => cycle,
     };
     Ok(Some((Arc::clone(taker), cycle)))

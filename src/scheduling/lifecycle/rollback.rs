@@ -37,20 +37,27 @@ pub(in super::super) fn request(turn: &mut Turn<'_>, task: &TaskId, revision: Re
 pub(in super::super) fn unpin(turn: &mut Turn<'_>, task: &TaskId) -> Answer {
     let mut row = row(turn, task)?;
     let Some(pin) = row.pinned.take() else { return Ok(Reply::Done) };
-    let Some(revision) = turn.state.registry.revision(task, pin.revision).cloned() else {
-        let detail = format!("revision {} of {task} is not in the store", pin.revision);
-        return Err(Rejection::new(RejectionCode::Conflict, detail));
-    };
-    check(turn, &revision)?;
     turn.record(Record::DefinitionUnpinned {
         task_id: task.clone(),
         revision: row.revision.unwrap_or_default(),
         why: format!("uid {} asked for it", turn.caller()),
     });
-    force(turn, row, revision);
-    // The file may say something that was not sound when it was read, and is now.
+    turn.put_task(row);
+    let says = turn.state.registry.offered(task).cloned();
     let plan = turn.state.registry.read_again(task);
     definitions::carry_out(turn, plan);
+    let registry = &turn.state.registry;
+    if says.is_some() && registry.spec(task) == says.as_ref() {
+        return Ok(Reply::Done);
+    }
+    // The file is broken, or what it says is not sound: then what it said last counts.
+    let row = registry.row(task).filter(|row| row.revision.is_some()).cloned();
+    let held_off = registry.revision(task, pin.revision).cloned();
+    if let (Some(row), Some(held_off)) = (row, held_off)
+        && check(turn, &held_off).is_ok()
+    {
+        force(turn, row, held_off);
+    }
     Ok(Reply::Done)
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Files {
 
 #[derive(Debug, Clone)]
 struct File {
+    /// Hash of its bytes.
+    hash: String,
     specs: Vec<Arc<TaskSpec>>,
     places: Vec<SpecPlaces>,
     errors: Vec<SpecError>,
@@ -44,6 +46,8 @@ pub(super) struct Taken {
     pub(super) files: BTreeSet<Arc<str>>,
     /// The tasks that they offered before or offer now.
     pub(super) tasks: BTreeSet<TaskId>,
+    /// Broken files that have another name now: the name before, and the one now.
+    pub(super) renamed: BTreeMap<Arc<str>, Arc<str>>,
     /// The list of the directory's files is another than before.
     pub(super) is_list_new: bool,
     /// Their faults that were not there before.
@@ -69,13 +73,33 @@ impl Files {
         }
         for path in &touched {
             self.present.remove(path);
-            self.forget(path, &mut taken.tasks);
         }
         for file in read.changed {
             touched.insert(self.put(file, &mut taken));
         }
+        for path in &touched {
+            if self.present.contains(path) {
+                continue;
+            }
+            let renamed = self.broken_as(path).map(|now| (Arc::clone(path), now));
+            taken.renamed.extend(renamed);
+            self.forget(path, &mut taken.tasks);
+        }
         taken.files = touched;
         taken
+    }
+
+    /// The name under which a broken file that is gone is there now, with the same content.
+    fn broken_as(&self, gone: &str) -> Option<Arc<str>> {
+        let file = self.read.get(gone)?;
+        // A fault with a line is one of the content; others are of the file.
+        if !file.errors.iter().any(|error| error.line > 0) {
+            return None;
+        }
+        let is_it = |(path, other): &(&Arc<str>, &File)| {
+            ***path != *gone && other.hash == file.hash && self.present.contains(*path)
+        };
+        self.read.iter().find(is_it).map(|(path, _)| Arc::clone(path))
     }
 
     fn put(&mut self, file: SpecFile, taken: &mut Taken) -> Arc<str> {
@@ -90,8 +114,8 @@ impl Files {
             paths.sort();
         }
         self.present.insert(Arc::clone(&path));
-        let (specs, places, errors, uid) = (file.specs, file.places, file.errors, file.uid);
-        self.read.insert(Arc::clone(&path), File { specs, places, errors, uid });
+        let SpecFile { hash, specs, places, errors, uid, .. } = file;
+        self.read.insert(Arc::clone(&path), File { hash, specs, places, errors, uid });
         path
     }
 
@@ -154,6 +178,11 @@ impl Files {
             // Before the whole list has been seen, a file that was not read yet may be there.
             None => !self.is_listed || self.present.contains(file),
         }
+    }
+
+    /// Why one file is refused.
+    pub(super) fn errors_of(&self, file: &str) -> &[SpecError] {
+        self.read.get(file).map_or(&[], |file| file.errors.as_slice())
     }
 
     /// Why files are refused.

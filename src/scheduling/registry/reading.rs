@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::super::graph::Fault;
 use super::files::{Offer, Taken};
 use super::{Registry, hash};
 use crate::model::event::{Definitions, SpecError};
@@ -21,13 +22,18 @@ pub(in crate::scheduling) struct Plan {
     pub(in crate::scheduling) moved: Vec<(TaskId, String)>,
     /// Definitions that go.
     pub(in crate::scheduling) removed: Vec<TaskId>,
-    /// Rollbacks that end, because the file says something new or is gone. If what it says is what
-    /// the pin held off, or is in force, the task is not among `loaded`.
+    /// Rollbacks that end, because the file says something new or is gone.
     pub(in crate::scheduling) unpinned: Vec<(TaskId, &'static str)>,
     /// Rolled back tasks whose file changed in no way that counts.
     pub(in crate::scheduling) ignored: Vec<TaskId>,
     /// Faults that were not there before.
     pub(in crate::scheduling) refused: Vec<SpecError>,
+    /// Broken files that have another name now: the name before, and the one now.
+    renamed: BTreeMap<Arc<str>, Arc<str>>,
+    /// More files are to come that may define what seems to be gone.
+    is_early: bool,
+    /// The set in force is another than when files were refused for its sake.
+    is_shaken: bool,
 }
 
 /// What the files ask for of one task.
@@ -49,34 +55,37 @@ impl Registry {
             return Plan::default();
         }
         let more = read.more;
+        // A task that a changed file no longer defines may be defined in one that is still to come.
+        let is_early = more && read.removed.is_empty();
         let taken = self.files.take(read);
         let held = self.held_by(&taken);
         let tasks = held.into_iter().chain(taken.tasks).collect();
-        let plan = Plan { refused: taken.refused, ..Plan::default() };
+        let (refused, renamed) = (taken.refused, taken.renamed);
+        let plan = Plan { refused, renamed, is_early, ..Plan::default() };
         self.plan(tasks, more, plan)
     }
 
-    /// What the files say of one task, once more: nothing holds it off any longer.
+    /// What the files say of one task, once more, after the set in force was changed otherwise.
     pub(in crate::scheduling) fn read_again(&mut self, task: &TaskId) -> Plan {
-        self.plan(BTreeSet::from([task.clone()]), false, Plan::default())
+        let plan = Plan { is_shaken: true, ..Plan::default() };
+        self.plan(BTreeSet::from([task.clone()]), false, plan)
     }
 
     fn plan(&mut self, mut tasks: BTreeSet<TaskId>, more: bool, mut plan: Plan) -> Plan {
-        // What was refused for the sake of the set may be sound now.
-        tasks.extend(std::mem::take(&mut self.set_errors).into_keys());
+        let mut refused = std::mem::take(&mut self.set_errors);
+        tasks.extend(std::mem::take(&mut self.undecided));
         let mut changed: BTreeMap<TaskId, Option<Offer>> = BTreeMap::new();
-        for task in tasks {
-            match self.wish(&task, &mut plan) {
-                Wish::Define(offer) => {
-                    changed.insert(task, Some(offer));
-                }
-                Wish::Keep(Some(file)) => plan.moved.push((task, file)),
-                Wish::Keep(None) => {}
-                Wish::Remove => {
-                    changed.insert(task, None);
-                }
-            }
+        self.wishes(&tasks, &mut changed, &mut plan);
+        let shakes = |(task, offer): (&TaskId, &Option<Offer>)| {
+            self.graph.is_moved_by(task, offer.as_ref().map(|offer| &*offer.spec))
+        };
+        refused.retain(|task, _| !tasks.contains(task));
+        if plan.is_shaken || changed.iter().any(shakes) {
+            // What was refused for the sake of the set may be sound now.
+            let again = std::mem::take(&mut refused).into_keys().collect();
+            self.wishes(&again, &mut changed, &mut plan);
         }
+        self.set_errors.extend(refused);
         self.settle(&mut changed, &mut plan);
         for (task, offer) in changed {
             match offer {
@@ -86,11 +95,32 @@ impl Registry {
         }
         if !more {
             // Between the parts of one reading two files may seem to have one id.
-            let now: BTreeSet<SpecError> = self.set_errors.values().flatten().cloned().collect();
+            let of_set = self.set_errors.values().flatten().cloned();
+            let now: BTreeSet<SpecError> = of_set.chain(self.dissolved()).collect();
             plan.refused.extend(now.difference(&self.told).cloned());
             self.told = now;
         }
         plan
+    }
+
+    fn wishes(
+        &mut self,
+        tasks: &BTreeSet<TaskId>,
+        changed: &mut BTreeMap<TaskId, Option<Offer>>,
+        plan: &mut Plan,
+    ) {
+        for task in tasks {
+            match self.wish(task, plan) {
+                Wish::Define(offer) => {
+                    changed.insert(task.clone(), Some(offer));
+                }
+                Wish::Keep(Some(file)) => plan.moved.push((task.clone(), file)),
+                Wish::Keep(None) => {}
+                Wish::Remove => {
+                    changed.insert(task.clone(), None);
+                }
+            }
+        }
     }
 
     /// The tasks in force whose files a reading touched, or whose files are not there.
@@ -131,6 +161,13 @@ impl Registry {
             if keeper.is_some() {
                 return Wish::Keep(None);
             }
+            if let Some(file) = plan.renamed.get(row.file.as_str()) {
+                return Wish::Keep(Some(file.to_string()));
+            }
+            if plan.is_early {
+                self.undecided.insert(task.clone());
+                return Wish::Keep(None);
+            }
             if row.pinned.is_some() {
                 plan.unpinned.push((task.clone(), "its file is gone"));
             }
@@ -138,7 +175,10 @@ impl Registry {
         };
         let moved = (*best.file != *row.file).then(|| best.file.to_string());
         if let Some(pin) = &row.pinned {
-            if pin.ignored == hash(&best.spec) {
+            // By the definition first: another version of the program may hash it otherwise.
+            let held_off = self.revision(task, pin.revision);
+            let is_held_off = held_off.is_some_and(|held_off| held_off.spec == best.spec);
+            if is_held_off || pin.ignored == hash(&best.spec) {
                 plan.ignored.push(task.clone());
                 return Wish::Keep(moved);
             }
@@ -167,20 +207,26 @@ impl Registry {
         if !is_moved {
             return;
         }
-        while let Some(fault) = self.graph.settle() {
-            let is_new = |task: &TaskId| matches!(changed.get(task), Some(Some(_)));
-            let culprits = fault.suspects.into_iter().filter(is_new);
-            let culprits: BTreeSet<TaskId> =
-                culprits.take(if fault.all { usize::MAX } else { 1 }).collect();
-            if culprits.is_empty() {
+        self.graph.reunite();
+        loop {
+            let faults = self.graph.settle();
+            if faults.is_empty() {
                 return;
             }
-            for task in culprits {
-                let Some(Some(offer)) = changed.remove(&task) else { continue };
-                self.refuse(&task, &offer.file, "dependsOn", fault.text.clone());
-                let old = self.in_force.get(&task).cloned();
-                self.graph.set(&task, old.as_deref());
-                plan.unpinned.retain(|(unpinned, _)| *unpinned != task);
+            let mut put_back = BTreeSet::new();
+            for fault in &faults {
+                for task in culprits(fault, changed, &put_back) {
+                    let Some(Some(offer)) = changed.remove(&task) else { continue };
+                    self.refuse(&task, &offer.file, "dependsOn", fault.text.clone());
+                    let old = self.in_force.get(&task).cloned();
+                    self.graph.set(&task, old.as_deref());
+                    plan.unpinned.retain(|(unpinned, _)| *unpinned != task);
+                    put_back.insert(task);
+                }
+            }
+            // Versions that share cycles can be at fault together through one that is gone.
+            if put_back.is_empty() && !self.graph.dissolve(&faults) {
+                return;
             }
         }
     }
@@ -189,12 +235,12 @@ impl Registry {
     pub(in crate::scheduling) fn fault_with(&mut self, spec: &TaskSpec) -> Option<String> {
         let task = &spec.task_id;
         self.graph.set(task, Some(spec));
-        let fault = self.graph.settle();
+        let faults = self.graph.settle();
         let old = self.in_force.get(task).cloned();
         self.graph.set(task, old.as_deref());
         // The set in force is sound.
         let _none = self.graph.settle();
-        fault.map(|fault| fault.text)
+        faults.into_iter().next().map(|fault| fault.text)
     }
 
     /// Gives the graph the edges of a definition that is about to be in force and was found sound.
@@ -209,4 +255,26 @@ impl Registry {
         let error = SpecError { file, line, column, path, message };
         self.set_errors.entry(task.clone()).or_default().push(error);
     }
+}
+
+/// The definitions to put back for a fault: those it leads through that changed; else other
+/// versions of them, which may share cycles with them only now. None if some of them are back
+/// already.
+fn culprits(
+    fault: &Fault,
+    changed: &BTreeMap<TaskId, Option<Offer>>,
+    put_back: &BTreeSet<TaskId>,
+) -> BTreeSet<TaskId> {
+    if fault.suspects.iter().any(|task| put_back.contains(task)) {
+        return BTreeSet::new();
+    }
+    let is_new = |task: &&TaskId| matches!(changed.get(*task), Some(Some(_)));
+    let most = if fault.all { usize::MAX } else { 1 };
+    let named: BTreeSet<TaskId> =
+        fault.suspects.iter().filter(is_new).take(most).cloned().collect();
+    if !named.is_empty() {
+        return named;
+    }
+    let bases: BTreeSet<&str> = fault.suspects.iter().map(TaskId::base).collect();
+    changed.keys().filter(is_new).filter(|task| bases.contains(task.base())).cloned().collect()
 }

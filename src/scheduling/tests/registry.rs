@@ -1,13 +1,13 @@
 //! Requirement I1; docs/waves.md, rules 9 and 14; design, 'Clock, disk, faults' F5.
 
 use super::bench::Bench;
-use super::build::{after, broken, edge, file, full, id, on_event, settings, task};
+use super::build::{after, broken, edge, every, file, full, id, on_event, settings, task};
 use crate::model::event::{Definitions, SpecError};
 use crate::model::instance::InstanceState::{Blocked, Pending, Ready, Running, Succeeded};
 use crate::model::instance::Reason;
-use crate::model::record::{Record, Row, RowKey, Target, TaskRow};
+use crate::model::record::{FireOutcome, LogRecord, Record, Row, RowKey, Target, TaskRow};
 use crate::model::request::{Reply, Request, SubmitBody};
-use crate::model::spec::{Strength, TaskSpec};
+use crate::model::spec::{Misfire, Overlap, Strength, TaskSpec};
 
 fn bench() -> Bench {
     Bench::bare(settings(&[("local", 9)], &[("default", 1, None)]))
@@ -42,13 +42,30 @@ fn a_broken_file_keeps_what_it_defined_last_also_over_a_restart() {
     bench.read(changed(full(vec![broken("a.yaml")])));
     assert_eq!(row(&bench, "a").revision, Some(1));
     assert_eq!(errors(&mut bench).len(), 1);
-    bench.restart(0, Vec::new());
-    let mut bench = self::bench();
-    bench.read(full(vec![file("a.yaml", vec![task("a")])]));
-    bench.read(full(vec![broken("a.yaml")]));
+    bench.restart_reading(0, full(vec![broken("a.yaml")]));
+    assert_eq!((row(&bench, "a").revision, errors(&mut bench).len()), (Some(1), 1));
     bench.run("a");
     bench.read(changed(full(vec![file("a.yaml", vec![task("a")])])));
     assert_eq!((row(&bench, "a").revision, errors(&mut bench).len()), (Some(1), 0));
+}
+
+/// F5: what was broken is still broken under another name, and keeps what it defined.
+#[test]
+fn a_broken_file_that_is_renamed_keeps_what_it_defined_last() {
+    let mut bench = bench();
+    bench.read(full(vec![file("a.yaml", vec![task("a")])]));
+    bench.read(changed(full(vec![broken("a.yaml")])));
+    let removed = vec!["a.yaml".to_owned()];
+    bench.read(Definitions { removed, ..changed(full(vec![broken("b.yaml")])) });
+    assert_eq!((row(&bench, "a").file.as_str(), row(&bench, "a").revision), ("b.yaml", Some(1)));
+    let Ok(Reply::Task(view)) = bench.ask(Request::Task(id("a"))).0 else { panic!("no task") };
+    assert_eq!(view.spec_errors.len(), 1, "what is in force is not what the file says");
+    // Repaired there, it counts; deleted, it goes.
+    let two = vec![file("b.yaml", vec![handled("a", "two")])];
+    bench.read(changed(full(two)));
+    assert_eq!(row(&bench, "a").revision, Some(2));
+    bench.read(full(Vec::new()));
+    assert_eq!(row(&bench, "a").revision, None);
 }
 
 #[test]
@@ -260,11 +277,7 @@ fn a_reading_in_parts_ends_where_one_in_one_piece_would() {
 #[test]
 fn nothing_fires_and_nothing_starts_before_the_last_part_of_the_first_reading() {
     let timed = || {
-        let trigger = super::build::every(
-            60,
-            crate::model::spec::Misfire::RunOnce,
-            crate::model::spec::Overlap::Queue,
-        );
+        let trigger = every(60, Misfire::RunOnce, Overlap::Queue);
         TaskSpec { triggers: vec![trigger], ..task("a") }
     };
     let mut bench = bench();
@@ -285,4 +298,56 @@ fn a_file_that_went_while_no_daemon_ran_is_noticed_at_the_last_part() {
     assert_eq!(row(&bench, "b").revision, Some(1));
     bench.read(Definitions { present: Some(vec!["a.yaml".to_owned()]), ..Definitions::default() });
     assert_eq!((row(&bench, "a").revision, row(&bench, "b").revision), (Some(1), None));
+}
+
+/// A task that moves to a file that is told of later was never gone.
+#[test]
+fn a_task_that_moves_to_a_later_part_keeps_its_fires_and_its_pin() {
+    let timed = |handler: &str| {
+        let triggers = vec![every(3600, Misfire::RunOnce, Overlap::Queue)];
+        TaskSpec { triggers, ..handled("a", handler) }
+    };
+    let mut bench = bench();
+    bench.read(full(vec![file("1.yaml", vec![timed("one"), task("b")])]));
+    let first = match bench.rows.get(&RowKey::Revision { task_id: id("a"), revision: 1 }) {
+        Some(Row::Revision(revision)) => Box::new(revision.clone()),
+        other => panic!("no revision: {other:?}"),
+    };
+    bench.read(full(vec![file("1.yaml", vec![timed("two"), task("b")])]));
+    bench.ask(Request::Rollback { task: id("a"), revision: first }).0.unwrap();
+    let before = bench.log.len();
+    bench.restart_reading(7_200_000, part(vec![file("1.yaml", vec![task("b")])]));
+    bench.read(part(vec![file("2.yaml", vec![timed("two")])]));
+    let present = Some(vec!["1.yaml".to_owned(), "2.yaml".to_owned()]);
+    bench.read(Definitions { present, ..Definitions::default() });
+    let a = row(&bench, "a");
+    assert_eq!((a.file.as_str(), a.revision, a.pinned.is_some()), ("2.yaml", Some(1), true));
+    // Of the two fires that were due meanwhile the newest runs.
+    let outcomes = [(FireOutcome::Coalesced, 1), (FireOutcome::Instance, 1)];
+    assert_eq!(bench.fires("a"), outcomes);
+    let removed = |r: &&LogRecord| matches!(r.what, Record::DefinitionRemoved { .. });
+    assert_eq!(bench.log[before..].iter().filter(removed).count(), 0);
+}
+
+/// Rings that have nothing to do with each other are all put back at once, and looked at again
+/// when something could have changed for them.
+#[test]
+fn several_cycles_of_one_reading_are_each_refused_and_each_heals() {
+    let mut bench = bench();
+    let ring = |n: usize, upstream: Option<usize>| {
+        let of = |n: usize| format!("r{n}");
+        let name = of(n);
+        upstream.map_or_else(|| task(&name), |up| after(&name, &[&of(up)]))
+    };
+    let files = |half: bool| -> Vec<_> {
+        let both = (0..20).map(|n| if half && n % 2 == 0 { None } else { Some(n ^ 1) });
+        let specs = both.enumerate().map(|(n, upstream)| ring(n, upstream));
+        specs.map(|s| file(&format!("{}.yaml", s.task_id), vec![s])).collect()
+    };
+    bench.read(full(files(false)));
+    assert_eq!(errors(&mut bench).len(), 20);
+    bench.read(full(files(true)));
+    assert_eq!(errors(&mut bench), []);
+    assert_eq!(bench.run("r0").as_str().len(), 20);
+    assert_eq!(bench.of("r1").len(), 1);
 }

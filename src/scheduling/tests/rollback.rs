@@ -105,7 +105,20 @@ fn a_pin_ends_with_its_file() {
     bench.specs(Vec::new());
     assert_eq!((row(&bench).revision, row(&bench).pinned), (None, None));
     bench.specs(vec![said("two")]);
-    assert_eq!(in_force(&mut bench), (3, TaskStatus::Active, "two".to_owned()));
+    assert_eq!(in_force(&mut bench), (2, TaskStatus::Active, "two".to_owned()));
+}
+
+#[test]
+fn a_definition_that_comes_back_as_it_went_is_the_revision_that_it_was() {
+    let mut bench = two_revisions();
+    bench.specs(Vec::new());
+    bench.restart(1000, Vec::new());
+    bench.specs(vec![said("two")]);
+    assert_eq!(in_force(&mut bench), (2, TaskStatus::Active, "two".to_owned()));
+    assert_eq!(stored(&bench, 2).loaded_at.as_millis() + 1000, bench.now.as_millis());
+    // Any other content, an earlier one too, is a new one.
+    bench.specs(vec![said("one")]);
+    assert_eq!(in_force(&mut bench), (3, TaskStatus::Active, "one".to_owned()));
 }
 
 #[test]

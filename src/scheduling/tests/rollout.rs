@@ -9,7 +9,7 @@ use crate::model::id::TaskId;
 use crate::model::instance::InstanceState::{Pending, Succeeded};
 use crate::model::record::FireOutcome;
 use crate::model::record::{Record, Target};
-use crate::model::request::SubmitBody;
+use crate::model::request::{Reply, Request, SubmitBody};
 use crate::model::spec::{Dependency, Misfire, Overlap, Strength, TaskSpec};
 
 fn version(number: u32) -> TaskId {
@@ -181,4 +181,99 @@ fn rule_16_a_version_that_depends_on_what_hangs_on_the_other_closes_a_cycle() {
     bench.specs(vec![a(1, None, minutely()), below("low", 1), a(2, Some(50), on_low)]);
     let refused = bench.log.iter().filter(|r| matches!(r.what, Record::DefinitionRefused(_)));
     assert_eq!(refused.count(), 1);
+}
+
+#[test]
+fn rule_16_coming_fires_say_which_version_takes_them() {
+    let mut bench = Bench::new(vec![a(1, None, minutely()), a(2, Some(25), minutely())]);
+    let mut next = |task: Option<TaskId>| {
+        let asked = Request::Next { task, from: None, count: 40 };
+        match bench.ask(asked).0 {
+            Ok(Reply::Next(fires)) => fires,
+            other => panic!("no fires: {other:?}"),
+        }
+    };
+    let all = next(None);
+    assert_eq!(all.len(), 40, "the higher version's own trigger rests");
+    let low = next(Some(version(1)));
+    let taken: Vec<_> = low.iter().filter(|fire| fire.note.is_some()).map(|fire| fire.at).collect();
+    assert!(low.iter().all(|f| f.note.as_ref().is_none_or(|note| note.contains("a.v2"))));
+    let high = next(Some(version(2)));
+    assert_eq!(high.len(), 40);
+    assert!(high.iter().all(|fire| fire.task_id == version(2)));
+    assert!(high.iter().map(|fire| fire.at).collect::<Vec<_>>().starts_with(&taken));
+    // What was said comes true.
+    bench.pass(40 * 60_000);
+    assert_eq!(cycles(&bench, 2).len(), taken.len());
+    let Ok(Reply::Task(view)) = bench.ask(Request::Task(version(2))).0 else { panic!("no task") };
+    assert_eq!(view.schedule, "25 % of the cycles of a.v1");
+    assert_eq!(view.next_fire_time, None);
+}
+
+fn refused(bench: &Bench) -> usize {
+    bench.log.iter().filter(|r| matches!(r.what, Record::DefinitionRefused(_))).count()
+}
+
+/// A set is sound or put back, also where the fault leads only through versions that did not
+/// change: the graph is never left as it was before the last good one.
+#[test]
+fn rule_16_a_version_that_makes_others_share_cycles_they_cannot_is_put_back() {
+    // V2 depends on V1: as long as V1 is disabled that is an edge like any other.
+    let on_low = TaskSpec { depends_on: vec![edge("a", Strength::Strong)], ..task("a") };
+    let off = TaskSpec { enabled: false, ..task("a") };
+    let v2 = || a(2, Some(10), on_low.clone());
+    let mut bench = Bench::new(vec![a(1, None, off), v2()]);
+    bench.specs(vec![a(1, None, task("a")), v2()]);
+    assert_eq!(refused(&bench), 1);
+    // What comes later is judged by a graph that is in order.
+    let ring = [super::build::after("x", &["y"]), super::build::after("y", &["x"])];
+    let off = TaskSpec { enabled: false, ..task("a") };
+    bench.specs(vec![a(1, None, off), v2(), ring[0].clone(), ring[1].clone()]);
+    assert_eq!(refused(&bench), 3);
+}
+
+#[test]
+fn rule_16_where_nobody_can_be_put_back_the_versions_share_nothing_and_status_says_so() {
+    let (v1, v2) = (a(1, None, on_event("a", "one")), a(2, None, on_event("a", "two")));
+    let on_d = TaskSpec { depends_on: vec![edge("d", Strength::Strong)], ..task("a") };
+    let rest = || vec![v1.clone(), below("d", 1), a(3, Some(50), on_d.clone())];
+    let mut bench = Bench::new(rest().into_iter().chain([v2.clone()]).collect());
+    assert_eq!(refused(&bench), 0);
+    // Without V2, V3 would share the cycles of V1, which D waits for, which V3 waits for.
+    bench.specs(rest());
+    let errors = |bench: &mut Bench| match bench.ask(Request::Status).0 {
+        Ok(Reply::Status(status)) => status.spec_errors,
+        other => panic!("no status: {other:?}"),
+    };
+    let told = errors(&mut bench);
+    assert!(told.len() == 1 && told[0].path == "rollout", "{told:?}");
+    bench.emit("one");
+    bench.drain();
+    assert_eq!((bench.states("d"), cycles(&bench, 3).len()), (vec![Succeeded], 1));
+    // So it is after a restart, and V2 mends it.
+    bench.restart(1000, rest());
+    assert_eq!(errors(&mut bench).len(), 1);
+    bench.specs(rest().into_iter().chain([v2.clone()]).collect());
+    assert_eq!(errors(&mut bench), []);
+}
+
+/// Whichever version takes the cycle is made after all that it waits for.
+#[test]
+fn rule_16_the_version_that_takes_a_wave_waits_for_the_upstreams_of_that_wave() {
+    let of = |upstream: &str| TaskSpec {
+        depends_on: vec![edge(upstream, Strength::Strong)],
+        cycle: Some(CycleRule::DAY),
+        ..task("a")
+    };
+    let root = TaskSpec { cycle: Some(CycleRule::DAY), ..on_event("r", "go") };
+    let x = super::build::after("x", &["r"]);
+    let mut bench = Bench::new(vec![root, a(1, None, of("r")), a(2, Some(100), of("x")), x]);
+    bench.emit("go");
+    bench.drain();
+    bench.pass(1000);
+    bench.emit("go");
+    let second = bench.instances().filter(|i| i.task_id == version(2)).last().unwrap().clone();
+    assert_eq!(second.state, Pending, "X of this wave has not run yet");
+    let x = bench.of("x").last().unwrap().instance_id.clone();
+    assert_eq!(second.edges[0].instance_id, Some(x));
 }

@@ -73,28 +73,30 @@ fn files(count: usize) -> Vec<SpecFile> {
 }
 
 #[test]
-fn a_large_reading_comes_in_parts_and_what_is_gone_comes_last() {
-    for (count, sizes) in
-        [(0, vec![0]), (1, vec![1]), (64, vec![64]), (65, vec![64, 1]), (150, vec![64, 64, 22])]
-    {
+fn a_large_reading_comes_in_parts_changes_first_then_what_is_gone() {
+    for (changed, removed, sizes) in [
+        (0, 0, vec![(0, 0)]),
+        (1, 1, vec![(1, 1)]),
+        (63, 1, vec![(63, 1)]),
+        (64, 1, vec![(64, 0), (0, 1)]),
+        (150, 0, vec![(64, 0), (64, 0), (22, 0)]),
+        (65, 130, vec![(64, 0), (1, 0), (0, 64), (0, 64), (0, 2)]),
+    ] {
         let found = Definitions {
-            changed: files(count),
-            removed: vec!["gone".to_owned()],
+            changed: files(changed),
+            removed: (0..removed).map(|n| format!("gone{n}")).collect(),
             present: Some(vec!["there".to_owned()]),
             ..Definitions::default()
         };
         let parts = parts(found.clone());
-        let lengths: Vec<usize> = parts.iter().map(|part| part.changed.len()).collect();
+        let lengths: Vec<_> = parts.iter().map(|p| (p.changed.len(), p.removed.len())).collect();
         assert_eq!(lengths, sizes);
         let (last, others) = parts.split_last().unwrap();
-        for part in others {
-            assert!(part.more && part.removed.is_empty() && part.present.is_none());
-        }
-        assert_eq!(
-            (last.more, &last.removed, &last.present),
-            (false, &found.removed, &found.present)
-        );
+        assert!(others.iter().all(|part| part.more && part.present.is_none()));
+        assert_eq!((last.more, &last.present), (false, &found.present));
         let told: Vec<_> = parts.iter().flat_map(|part| part.changed.clone()).collect();
         assert_eq!(told, found.changed);
+        let gone: Vec<_> = parts.iter().flat_map(|part| part.removed.clone()).collect();
+        assert_eq!(gone, found.removed);
     }
 }
