@@ -74,12 +74,9 @@ fn known_from(configuration: Option<&Path>) -> String {
 }
 
 fn as_json(finding: &SpecError, severity: &str) -> String {
-    let SpecError { file, line, column, path, message } = finding;
-    json!({
-        "file": file, "line": line, "column": column, "path": path, "message": message,
-        "severity": severity,
-    })
-    .to_string()
+    let mut json = json!(finding);
+    json["severity"] = json!(severity);
+    json.to_string()
 }
 
 /// What specs may refer to, and the configuration that says so, if there is one. A standard one that
