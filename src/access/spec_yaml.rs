@@ -27,7 +27,7 @@ use super::yaml::{self, Kind, Mark, Node};
 use crate::model::event::{SpecFile, SpecPlaces};
 use crate::model::id::TaskId;
 use crate::model::spec::TaskSpec;
-use crate::model::template::Template;
+use crate::model::template::{Template, TemplateError};
 
 /// Types that are always there.
 pub const BUILT_IN_TYPES: [&str; 2] = ["SHELL", "EXEC"];
@@ -68,8 +68,14 @@ pub fn content_hash(bytes: &[u8]) -> String {
 /// them. A file without a document gets a warning.
 #[must_use]
 pub fn read(path: &str, bytes: &[u8], context: &SpecContext) -> SpecFile {
-    let mut reading =
-        Reading { context, base: folder_of(path), findings: Findings::new(path), uses: Vec::new() };
+    let mut reading = Reading {
+        context,
+        base: folder_of(path),
+        findings: Findings::new(path),
+        uses: Vec::new(),
+        strangers: Vec::new(),
+        broken: Broken::default(),
+    };
     let mut places = Vec::new();
     let mut specs: Vec<Arc<TaskSpec>> = Vec::new();
     let (documents, faults) = yaml::read_up_to_faults(bytes);
@@ -157,6 +163,32 @@ struct Reading<'c> {
     findings: Findings,
     /// Templates of the document at hand, to be checked when all names are known.
     uses: Vec<Use>,
+    /// Texts of the document at hand that are no templates, to be told when all names are known.
+    strangers: Vec<(Place, String, TemplateError)>,
+    /// What of the document at hand is not all there.
+    broken: Broken,
+}
+
+/// Parts of a document that a fault has left out, so that what hangs on them is not at fault.
+#[derive(Debug, Clone, Copy, Default)]
+struct Broken {
+    static_params: bool,
+    runtime_params: bool,
+    cycle: bool,
+    triggers: bool,
+    depends_on: bool,
+}
+
+impl Broken {
+    /// What is not even a map; lists are told when their parts are read.
+    fn of(fields: &Fields<'_>) -> Self {
+        Self {
+            static_params: fields.is_no_map("staticParams"),
+            runtime_params: fields.is_no_map("runtimeParams"),
+            cycle: fields.is_no_map("cycle"),
+            ..Self::default()
+        }
+    }
 }
 
 impl Reading<'_> {
@@ -164,7 +196,9 @@ impl Reading<'_> {
     fn task(&mut self, document: &Item<'_>) -> Option<TaskSpec> {
         let before = self.findings.count();
         self.uses.clear();
+        self.strangers.clear();
         let mut fields = document.map(&mut self.findings)?;
+        self.broken = Broken::of(&fields);
         let identity = self.identity(&mut fields);
         let run = self.execution(&mut fields);
         let attempts = self.attempts(&mut fields);
@@ -175,8 +209,10 @@ impl Reading<'_> {
                  false forbids; drop one of the two";
             self.findings.error(&plan.preemptible_at, message);
         }
+        // A faulty id hides no fault of another key: with any fault nothing is defined.
+        let stand_in = || TaskId::parse("stand-in.v1").ok();
         let spec = TaskSpec {
-            task_id: identity.task_id?,
+            task_id: identity.task_id.or_else(stand_in)?,
             version: identity.version,
             owner: identity.owner,
             name: identity.name,
@@ -222,8 +258,8 @@ impl Reading<'_> {
             rollout: plan.rollout,
             retention: plan.retention,
         };
-        self.check_placeholders(&spec, self.findings.count() == before);
-        self.check_trigger_params(&spec, &plan.trigger_places);
+        self.check_placeholders(&spec);
+        self.check_trigger_params(&spec, &plan.given);
         (self.findings.count() == before).then_some(spec)
     }
 
@@ -295,7 +331,7 @@ impl Reading<'_> {
                 Some(template)
             }
             Err(error) => {
-                self.findings.error(place, format!("found {:?}: {error}", shorten(text)));
+                self.strangers.push((place.clone(), shorten(text), error));
                 None
             }
         }

@@ -18,6 +18,7 @@
 pub mod fields;
 mod hints;
 mod meaning;
+mod punctuation;
 
 use std::collections::BTreeMap;
 
@@ -160,9 +161,7 @@ fn mean(text: &str, mut documents: Vec<Node>) -> Result<Vec<Node>, Vec<Fault>> {
             Ok(value) => values.push(value),
             Err(error) => {
                 let at = place(&error).min(end_of(text));
-                let message =
-                    format!("two YAML readers understand this differently; use quotes: {error}");
-                return Err(vec![Fault::at(at, message)]);
+                return Err(vec![hints::explain_second(text, at, &error.to_string())]);
             }
         }
     }
@@ -192,9 +191,9 @@ fn place(error: &serde_yaml::Error) -> Mark {
 /// Bounds the size and gives the text without its byte order mark.
 fn decode(bytes: &[u8]) -> Result<&str, Fault> {
     if bytes.len() > limits::SPEC_FILE_BYTES_MAX {
+        // Whoever reads files stops at the bound, so the true size is not known here.
         let message = format!(
-            "the file has {} bytes; at most {} are read",
-            bytes.len(),
+            "the file has more than {} bytes, which is all that is read; split it into several",
             limits::SPEC_FILE_BYTES_MAX
         );
         return Err(Fault::at(Mark::default(), message));
@@ -302,6 +301,7 @@ struct Built {
 /// Makes trees from events, without recursion.
 struct Builder<'t> {
     text: &'t str,
+    lines: Vec<&'t str>,
     end: Mark,
     /// Documents and characters before the document at hand.
     before: (usize, usize),
@@ -317,6 +317,7 @@ impl<'t> Builder<'t> {
     fn new(text: &'t str) -> Self {
         Self {
             text,
+            lines: text.lines().collect(),
             end: end_of(text),
             before: (0, 0),
             good: None,
@@ -339,9 +340,10 @@ impl<'t> Builder<'t> {
                 Err(error) => {
                     let at = mark(*error.marker()).min(self.end);
                     let mut fault = hints::explain(self.text, at, error.info());
-                    // A cause on another line belongs to another key.
-                    if fault.at.line == at.line {
-                        fault.path = self.path();
+                    // A cause on another line belongs to another key, but where it is still open.
+                    let is_open = self.open.iter().any(|open| open.at == fault.at);
+                    if is_open || fault.at.line == at.line {
+                        fault.path = self.path_to(fault.at);
                     }
                     self.add(fault);
                     break;
@@ -390,6 +392,9 @@ impl<'t> Builder<'t> {
                     self.fault(at, message);
                 }
                 let plain = style == ScalarStyle::Plain;
+                if let Some(item) = self.item_inside(&span).filter(|_| plain) {
+                    self.fault(item, hints::ITEM_INSIDE);
+                }
                 self.close(Node { at, kind: scalar(text.into_owned(), plain) });
             }
             Event::SequenceStart(anchor, tag) => {
@@ -443,6 +448,17 @@ impl<'t> Builder<'t> {
         self.add(Fault { at, path, message: message.into() });
     }
 
+    /// Where a text without quotes goes on with a line that looks like a list item.
+    fn item_inside(&self, span: &Span) -> Option<Mark> {
+        let lines = self.lines.get(span.start.line()..span.end.line())?;
+        let (above, line) = lines.iter().enumerate().find(|(_, line)| {
+            let content = line.trim_start();
+            content == "-" || content.starts_with("- ")
+        })?;
+        let number = u32::try_from(span.start.line() + above + 1).unwrap_or(u32::MAX);
+        Some(Mark { line: number, column: hints::column_of_content(line) })
+    }
+
     /// Puts a finished value where it belongs.
     fn close(&mut self, node: Node) {
         let Some(open) = self.open.last_mut() else {
@@ -491,8 +507,13 @@ impl<'t> Builder<'t> {
 
     /// Keys and positions that lead to the value being read.
     fn path(&self) -> String {
+        self.path_to(Mark::default())
+    }
+
+    /// The same, as far as the list or map that starts at a place.
+    fn path_to(&self, at: Mark) -> String {
         let mut path = String::new();
-        for open in &self.open {
+        for open in self.open.iter().take_while(|open| open.at != at) {
             match &open.parts {
                 Parts::List(items) => fields::push_index(&mut path, items.len()),
                 Parts::Map { key: Some((name, _)), .. } => fields::push_key(&mut path, name),

@@ -1,21 +1,24 @@
 //! Conditions on edges (`when`): CEL over how an upstream ended (contract §2, `dependsOn`).
 //!
-//! The one door to the CEL crate. A condition is taken apart when it is read, so that a name it
+//! The one door to the CEL crate, with the folder beside it. A condition is taken apart when it is read, so that a name it
 //! cannot know is refused then and not at night. Its length, its depth and the work of one answer
 //! are bounded: it is asked by the core, where nothing may take long and no stack may run out.
 //! `matches` is not offered: a pattern can come from a task's output, and building it takes long.
 //!
 //! It does not know when a condition is asked nor what its answer does.
 
+mod answer;
+
 use std::fmt;
 use std::sync::Arc;
 
 use cel::common::ast::{EntryExpr, Expr, IdedExpr};
 use cel::parser::PrattParser;
-use cel::{Context, ExecutionError, ParseErrors, Value as Answer};
+use cel::{Context, ParseErrors, Value as Answer};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
+use self::answer::{a_kind, answer_kind, in_words};
 use super::json::JsonMap;
 use super::suggest::nearest;
 use crate::limits;
@@ -86,8 +89,21 @@ impl Condition {
     /// Checks and takes apart a condition; bounded in time and stack for every text.
     ///
     /// # Errors
-    /// Where and what is wrong: syntax, a name that is no variable or function, a bound.
+    /// Where and what is wrong: syntax, a name that is no variable or function, a bound, an answer
+    /// that can be neither true nor false.
     pub fn parse(text: &str) -> Result<Self, ConditionError> {
+        let condition = Self::read(text)?;
+        match answer_kind(&condition.meaning.root) {
+            None => Ok(condition),
+            Some(kind) => {
+                let problem = format!("gives {kind}; expected true or false, as of {EXAMPLE}");
+                Err(ConditionError { at: 0, problem })
+            }
+        }
+    }
+
+    /// Checks all but what kind of answer it gives: a stored one that can give none is still read.
+    fn read(text: &str) -> Result<Self, ConditionError> {
         let whole = |problem: String| ConditionError { at: 0, problem };
         let max = limits::CONDITION_BYTES_MAX;
         if text.len() > max {
@@ -141,7 +157,7 @@ impl Condition {
         match Answer::resolve(&self.meaning.root, &context) {
             Ok(Answer::Bool(holds)) => Ok(holds),
             Ok(other) => Err(format!("gives {}; expected true or false", a_kind(&other))),
-            Err(error) => Err(in_words(&error)),
+            Err(error) => Err(in_words(&error, &self.text)),
         }
     }
 }
@@ -179,7 +195,7 @@ impl TryFrom<String> for Condition {
     type Error = ConditionError;
 
     fn try_from(text: String) -> Result<Self, ConditionError> {
-        Self::parse(&text)
+        Self::read(&text)
     }
 }
 
@@ -348,50 +364,6 @@ impl Serialize for Plain<'_> {
 impl Serialize for PlainMap<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(key, value)| (key, Plain(value))))
-    }
-}
-
-fn a_kind(value: &Answer) -> &'static str {
-    match value {
-        Answer::List(_) => "a list",
-        Answer::Map(_) => "a map",
-        Answer::Int(_) | Answer::UInt(_) | Answer::Float(_) => "a number",
-        Answer::String(_) => "a text",
-        Answer::Bool(_) => "true or false",
-        Answer::Null => "null",
-        Answer::Function(..) | Answer::Bytes(_) | Answer::Opaque(_) | Answer::Struct(_) => {
-            "something that is no answer"
-        }
-    }
-}
-
-/// Why there is no answer; values are not repeated, they may be secret.
-#[expect(clippy::wildcard_enum_match_arm, reason = "the crate's list is open and mostly not met")]
-fn in_words(error: &ExecutionError) -> String {
-    match error {
-        ExecutionError::NoSuchKey(key) => {
-            format!("found no key {key}; ask has(…) first if it may be missing")
-        }
-        ExecutionError::NoSuchOverload(wrong) => format!(
-            "{} does not go with {}",
-            operator(wrong.function()),
-            wrong.argument_types().join(" and ")
-        ),
-        ExecutionError::IndexOutOfBounds(_) => "the list has no such position".to_owned(),
-        ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => {
-            "divides by zero".to_owned()
-        }
-        ExecutionError::Overflow(..) => "the number is too large".to_owned(),
-        _ => "its values do not go together; compare like with like".to_owned(),
-    }
-}
-
-/// An operator as people write it: `_+_` is `+`.
-fn operator(name: &str) -> &str {
-    match name {
-        "_._" | "_[_]" => "a key or position",
-        "@in" => "in",
-        other => other.trim_matches('_'),
     }
 }
 

@@ -16,7 +16,7 @@ use super::time::optional_millis;
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PythonSettings {
     /// The interpreter, by path or by name in `PATH`.
-    #[schemars(schema_with = "schema::text")]
+    #[schemars(schema_with = "schema::word")]
     pub interpreter: Option<String>,
 }
 
@@ -25,12 +25,12 @@ pub struct PythonSettings {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SparkSettings {
     /// Where it runs, such as `yarn` or `spark://host:7077`.
-    #[schemars(schema_with = "schema::text")]
+    #[schemars(schema_with = "schema::word")]
     pub master: Option<String>,
     /// Where the driver runs.
     pub mode: Option<SparkMode>,
     /// Main class of the application.
-    #[schemars(schema_with = "schema::text")]
+    #[schemars(schema_with = "schema::word")]
     pub class: Option<String>,
     /// Spark's own settings, by name.
     #[schemars(schema_with = "schema::texts_by_name")]
@@ -55,10 +55,10 @@ pub enum SparkMode {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct FlinkSettings {
     /// The application's jar, as a path or URL.
-    #[schemars(schema_with = "schema::text")]
+    #[schemars(schema_with = "schema::word")]
     pub jar: Option<String>,
     /// Its main class.
-    #[schemars(schema_with = "schema::text")]
+    #[schemars(schema_with = "schema::word")]
     pub class: Option<String>,
 }
 
@@ -67,7 +67,7 @@ pub struct FlinkSettings {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SlurmSettings {
     /// Partition of the cluster.
-    #[schemars(schema_with = "schema::text")]
+    #[schemars(schema_with = "schema::word")]
     pub partition: Option<String>,
     /// Processors.
     #[schemars(range(min = 1))]
@@ -77,6 +77,6 @@ pub struct SlurmSettings {
     pub memory: Option<u64>,
     /// Longest time that the job may take.
     #[serde(with = "optional_millis")]
-    #[schemars(schema_with = "schema::duration")]
+    #[schemars(schema_with = "schema::some_duration")]
     pub time: Option<Duration>,
 }

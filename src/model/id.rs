@@ -79,6 +79,9 @@ pub enum TaskIdError {
     /// Does not end in `.v<version>`.
     #[error("does not end in a version; expected domain.key.vN, such as order.settle.v2")]
     NoVersion,
+    /// Ends in `.v` and digits that are no version: 0, a zero before others, too many.
+    #[error("ends in .v{0}; expected a version from 1 to {max} without a zero before it, such as .v1", max = u32::MAX)]
+    Version(String),
     /// A word reads as a date or a time of day and date.
     #[error(
         "carries the run time {0:?}; a task id is the same for every run, put the time in a parameter"
@@ -105,6 +108,10 @@ impl TaskId {
             }
         }
         if version_suffix(text).is_none() {
+            let digits = text.rsplit_once(".v").map_or("", |(_, digits)| digits);
+            if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
+                return Err(TaskIdError::Version(digits.to_owned()));
+            }
             return Err(TaskIdError::NoVersion);
         }
         if let Some(word) = words.iter().find(|w| reads_as_time(w)) {
@@ -271,6 +278,22 @@ mod tests {
             assert!(TaskId::parse(bad).is_err(), "{bad:?}");
         }
         assert!(TaskId::parse(&format!("{}.v1", "a".repeat(300))).is_err());
+    }
+
+    #[test]
+    fn digits_that_are_no_version_are_named() {
+        for (bad, expected) in [
+            ("x.v01", Some("01")),
+            ("x.v0", Some("0")),
+            ("x.v4294967296", Some("4294967296")),
+            ("x.v", None),
+            ("x.v1.y", None),
+            ("x", None),
+        ] {
+            let expected =
+                expected.map_or(TaskIdError::NoVersion, |d| TaskIdError::Version(d.to_owned()));
+            assert_eq!(TaskId::parse(bad).unwrap_err(), expected, "{bad}");
+        }
     }
 
     #[test]

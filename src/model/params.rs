@@ -214,9 +214,12 @@ impl ParamSchema {
         {
             add("min", "is greater than max; no value is allowed".to_owned());
         }
+        let mut rest = self.clone();
         if let Some(problem) = self.pattern.as_deref().and_then(|p| whole(p).err()) {
+            rest.pattern = None;
             add("pattern", problem);
-        } else if let Some(problem) = self.default.as_ref().and_then(|d| self.default_fault(d)) {
+        }
+        if let Some(problem) = self.default.as_ref().and_then(|d| rest.default_fault(d)) {
             add("default", problem);
         }
         faults

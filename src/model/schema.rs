@@ -36,9 +36,43 @@ pub(super) fn task_id(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// A text of one line that is not blank.
+pub(super) fn word(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": ["string", "number", "boolean"], "minLength": 1, "pattern": r"^.*\S.*$" })
+}
+
+/// A text that is not blank.
+pub(super) fn script(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": ["string", "number", "boolean"], "minLength": 1, "pattern": r"\S" })
+}
+
 /// A duration: whole milliseconds or a text such as `1h30m`.
 pub(super) fn duration(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["integer", "string"], "minimum": 0, "examples": ["30s", "1h30m"] })
+    duration_from(0)
+}
+
+/// A duration that is not zero.
+pub(super) fn some_duration(_: &mut SchemaGenerator) -> Schema {
+    duration_from(1)
+}
+
+/// A duration of at least a second.
+pub(super) fn period(_: &mut SchemaGenerator) -> Schema {
+    duration_from(1000)
+}
+
+/// Numbers and units, a clock at the end (`1d 02:30:00`) or ISO 8601 (`PT1H`); which units there are
+/// the reader knows.
+fn duration_from(least: u32) -> Schema {
+    // Each part but the last has its unit, so that there is one way only to match a text.
+    const TEXT: &str = r"^\s*\+?([0-9][0-9.:,]*|[Pp][0-9A-Za-z.,]+|([0-9][0-9.,]*\s*[a-zµμ]+,?\s*)+([0-9][0-9.:,]*)?)\s*$";
+    json_schema!({
+        "type": ["integer", "string"],
+        "minimum": least,
+        "maximum": u64::try_from(limits::DURATION_MAX.as_millis()).unwrap_or(u64::MAX),
+        "pattern": TEXT,
+        "examples": ["30s", "1h30m"],
+    })
 }
 
 /// A number of bytes.
@@ -95,11 +129,24 @@ pub(super) fn trigger(mut keys: Schema) -> Schema {
     keys
 }
 
+/// Adds to the schema of a task that an engine's settings stand under its type only.
+pub(super) fn task(keys: &mut Schema) {
+    let under = |(key, of): (&str, &str)| {
+        json!({
+            "if": { "required": [key], "properties": { key: { "not": { "type": "null" } } } },
+            "then": { "properties": { "taskType": { "const": of } } },
+        })
+    };
+    let engines =
+        [("python", "PYTHON"), ("spark", "SPARK"), ("flink", "FLINK"), ("slurm", "SLURM")];
+    keys.insert("allOf".to_owned(), engines.map(under).to_vec().into());
+}
+
 /// Error codes by exit status.
 pub(super) fn exit_codes(g: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
-        "propertyNames": { "pattern": "^[1-9][0-9]{0,2}$" },
+        "propertyNames": { "pattern": "^([1-9][0-9]?|1[0-9][0-9]|2[0-4][0-9]|25[0-5])$" },
         "additionalProperties": text(g),
     })
 }

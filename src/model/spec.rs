@@ -32,6 +32,7 @@ pub use super::json::JsonMap;
 /// What is said of a key here is what the JSON Schema says to people, so it speaks of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(transform = schema::task)]
 pub struct TaskSpec {
     // Identity
     /// Stable, globally unique id ending in `.v<version>`, such as `order.settle.v2`.
@@ -41,10 +42,10 @@ pub struct TaskSpec {
     #[schemars(range(min = 1))]
     pub version: u32,
     /// Who answers for the task.
-    #[schemars(schema_with = "schema::text")]
+    #[schemars(schema_with = "schema::word")]
     pub owner: String,
     /// A name for people.
-    #[schemars(schema_with = "schema::text")]
+    #[schemars(schema_with = "schema::word")]
     pub name: Option<String>,
     /// A text for people.
     #[schemars(schema_with = "schema::text")]
@@ -58,7 +59,7 @@ pub struct TaskSpec {
     pub task_type: String,
     /// The entry: script text (SHELL), program (EXEC), `module:function` or a `.py` file (PYTHON),
     /// application (SPARK, FLINK), command (SLURM), or what the configured type makes of it.
-    #[schemars(schema_with = "schema::text")]
+    #[schemars(schema_with = "schema::script")]
     pub handler: String,
     /// Arguments after the handler; placeholders allowed.
     #[schemars(schema_with = "schema::texts")]
@@ -84,13 +85,13 @@ pub struct TaskSpec {
     #[schemars(schema_with = "schema::environment")]
     pub env: BTreeMap<String, Template>,
     /// Directory the task starts in; without it, the user's home. Placeholders allowed.
-    #[schemars(schema_with = "schema::text")]
+    #[schemars(schema_with = "schema::word")]
     pub working_dir: Option<Template>,
     /// User to run as; without it, the executor's own.
-    #[schemars(schema_with = "schema::text")]
+    #[schemars(schema_with = "schema::word")]
     pub user: Option<String>,
     /// Group to run as; without it, the user's.
-    #[schemars(schema_with = "schema::text")]
+    #[schemars(schema_with = "schema::word")]
     pub group: Option<String>,
     /// File mode mask, as octal digits in quotes, such as `"022"`.
     #[serde(with = "octal")]
@@ -103,7 +104,7 @@ pub struct TaskSpec {
     pub limits: Limits,
     /// Bound of one attempt, from process start.
     #[serde(rename = "timeoutMs", with = "optional_millis")]
-    #[schemars(schema_with = "schema::duration")]
+    #[schemars(schema_with = "schema::some_duration")]
     pub timeout: Option<Duration>,
     /// Between TERM and KILL of the whole group.
     #[serde(rename = "killGraceMs", with = "millis")]
@@ -140,7 +141,7 @@ pub struct TaskSpec {
     pub on_upstream: OnUpstream,
     /// Bound of waiting for dependencies.
     #[serde(rename = "dependencyTimeoutMs", with = "optional_millis")]
-    #[schemars(schema_with = "schema::duration")]
+    #[schemars(schema_with = "schema::some_duration")]
     pub dependency_timeout: Option<Duration>,
     /// What happens when that runs out.
     pub on_dependency_timeout: OnDependencyTimeout,
@@ -148,7 +149,7 @@ pub struct TaskSpec {
     #[schemars(schema_with = "schema::priority")]
     pub priority: Priority,
     /// Queue of its runs.
-    #[schemars(schema_with = "schema::text")]
+    #[schemars(schema_with = "schema::word")]
     pub queue: QueueName,
     /// May give up its slot to a higher level.
     pub preemptible: bool,

@@ -55,6 +55,22 @@ pub struct TemplateError {
     pub at: usize,
     /// What was found, what is expected.
     pub problem: String,
+    /// The name between braces, if that is one that nobody knows.
+    pub unknown: Option<String>,
+}
+
+impl TemplateError {
+    /// The same where `declared` are further names that may have been meant, such as `params.n`.
+    #[must_use]
+    pub fn among(self, declared: &[String]) -> Self {
+        match &self.unknown {
+            Some(name) => {
+                let problem = unknown(name, name.split_once('.'), declared);
+                Self { problem, ..self }
+            }
+            None => self,
+        }
+    }
 }
 
 /// A placeholder that has no value.
@@ -142,9 +158,12 @@ fn pieces(text: &str) -> Result<Vec<Piece>, TemplateError> {
             at += 2;
         } else if brace == "}" {
             let problem = "found a '}' that closes nothing; write }} for a brace".to_owned();
-            return Err(TemplateError { at, problem });
+            return Err(TemplateError { at, problem, unknown: None });
         } else {
-            let name = name_at(&rest[1..]).map_err(|problem| TemplateError { at, problem })?;
+            let name = name_at(&rest[1..]).map_err(|(problem, unknown)| {
+                let unknown = unknown.map(str::to_owned);
+                TemplateError { at, problem, unknown }
+            })?;
             if !plain.is_empty() {
                 pieces.push(Piece::Text(std::mem::take(&mut plain)));
             }
@@ -158,14 +177,23 @@ fn pieces(text: &str) -> Result<Vec<Piece>, TemplateError> {
     Ok(pieces)
 }
 
-/// The checked name at the start of what follows an opening brace.
-fn name_at(rest: &str) -> Result<&str, String> {
+/// The checked name at the start of what follows an opening brace; else the problem, with the name
+/// if it is one that nobody knows.
+fn name_at(rest: &str) -> Result<&str, (String, Option<&str>)> {
     let Some(end) = rest.find(['{', '}']).filter(|end| rest[*end..].starts_with('}')) else {
-        return Err("found a '{' that is not closed; write {{ for a brace".to_owned());
+        return Err(("found a '{' that is not closed; write {{ for a brace".to_owned(), None));
     };
     let name = &rest[..end];
-    check_name(name)?;
-    Ok(name)
+    if name.is_empty() {
+        return Err(("found {} without a name; write {{}} for braces".to_owned(), None));
+    }
+    if is_known(name) {
+        return Ok(name);
+    }
+    match malformed(name) {
+        Some(problem) => Err((problem, None)),
+        None => Err((unknown(name, name.split_once('.'), &[]), Some(name))),
+    }
 }
 
 /// Whether a name is one of the contract's. Words for one that is not are found apart from this, as
@@ -180,14 +208,8 @@ fn is_known(name: &str) -> bool {
     NAMES.contains(&name) || (!name.contains(blank) && of_group())
 }
 
-/// Whether a name is one of the contract's; the problem in words if not.
-fn check_name(name: &str) -> Result<(), String> {
-    if name.is_empty() {
-        return Err("found {} without a name; write {{}} for braces".to_owned());
-    }
-    if is_known(name) {
-        return Ok(());
-    }
+/// What is wrong with the form of a name that is not known, if that is it.
+fn malformed(name: &str) -> Option<String> {
     let blank = |c: char| c.is_control() || c.is_whitespace();
     if name.contains(blank) {
         let joined: String = name.split(blank).collect();
@@ -196,17 +218,17 @@ fn check_name(name: &str) -> Result<(), String> {
         } else {
             "write {{ and }} for braces".to_owned()
         };
-        return Err(format!("found {name:?} between braces, a name holds no blanks; {hint}"));
+        return Some(format!("found {name:?} between braces, a name holds no blanks; {hint}"));
     }
     match name.split_once('.') {
-        Some(("deps", _)) => Err(format!(
+        Some(("deps", _)) => Some(format!(
             "found {{{name}}}; expected {{deps.TASKID.output.NAME}}, such as \
              {{deps.order.extract.v2.output.rows}}"
         )),
         Some((group, "")) if GROUPS.contains(&group) => {
-            Err(format!("found {{{name}}} without a name behind the dot"))
+            Some(format!("found {{{name}}} without a name behind the dot"))
         }
-        split => Err(unknown(name, split)),
+        _ => None,
     }
 }
 
@@ -218,15 +240,23 @@ fn output_of(rest: &str) -> Option<(&str, &str)> {
         .find(|(task, key)| !key.is_empty() && TaskId::parse(task).is_ok())
 }
 
-/// What is wrong with a name that is none, with the nearest one that is.
-fn unknown(name: &str, split: Option<(&str, &str)>) -> String {
+/// What is wrong with a name that is none, with the nearest one that is or that is declared.
+fn unknown(name: &str, split: Option<(&str, &str)>, declared: &[String]) -> String {
+    let own = |full: &'_ String| full.split_once('.').map_or("", |(_, own)| own).to_owned();
+    let exactly = declared.iter().find(|full| own(full) == name).cloned();
+    let nearly = || {
+        let names: Vec<String> = declared.iter().map(own).collect();
+        let near = nearest(name, names.iter().map(String::as_str))?;
+        declared.iter().find(|full| own(full) == near).cloned()
+    };
     let by_group = || {
         let (group, key) = split?;
         nearest(group, GROUPS).map(|group| format!("{group}.{key}"))
     };
-    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    let as_param = || plain.then(|| format!("params.{name}"));
-    let near = nearest(name, NAMES).map(str::to_owned).or_else(by_group).or_else(as_param);
+    let near = exactly
+        .or_else(|| nearest(name, NAMES).map(str::to_owned))
+        .or_else(by_group)
+        .or_else(nearly);
     let hint = near
         .filter(|near| is_known(near))
         .map_or_else(|| ".".to_owned(), |near| format!("; did you mean {{{near}}}?"));
@@ -310,7 +340,7 @@ mod tests {
             ("x{}", 1, "without a name"),
             ("{taskid}", 0, "did you mean {taskId}?"),
             ("{param.bizDate}", 0, "did you mean {params.bizDate}?"),
-            ("{bizDate}", 0, "did you mean {params.bizDate}?"),
+            ("{bizDate}", 0, "found the unknown placeholder {bizDate}. Known are"),
             ("{file.size}", 0, "unknown placeholder"),
             ("{file.modificationTime}", 0, "unknown placeholder"),
             ("{fiel.path}", 0, "did you mean {file.path}?"),
@@ -326,6 +356,23 @@ mod tests {
         ] {
             let error = Template::parse(text).unwrap_err();
             assert_eq!(error.at, at, "{text}: {error}");
+            assert!(error.problem.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn only_a_declared_parameter_is_suggested() {
+        let declared = ["params.bizDate", "params.data", "static.target"].map(str::to_owned);
+        for (text, part) in [
+            ("{bizDate}", "{bizDate}; did you mean {params.bizDate}?"),
+            ("{bizdate}", "{bizdate}; did you mean {params.bizDate}?"),
+            ("{target}", "{target}; did you mean {static.target}?"),
+            ("{data}", "{data}; did you mean {params.data}?"),
+            ("{dat}", "{dat}; did you mean {date}?"),
+            ("{foo}", "unknown placeholder {foo}. Known are"),
+            ("{", "not closed"),
+        ] {
+            let error = Template::parse(text).unwrap_err().among(&declared);
             assert!(error.problem.contains(part), "{text}: {error}");
         }
     }

@@ -172,7 +172,7 @@ struct Form {
     cron: Option<CronExpr>,
     /// A fixed rate, aligned to the epoch; at least a second.
     #[serde(with = "optional_millis", skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::duration")]
+    #[schemars(schema_with = "schema::period")]
     every: Option<Duration>,
     /// Once per boot of the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -180,7 +180,7 @@ struct Form {
     boot: Option<bool>,
     /// A pattern; each file that arrives makes one run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::text")]
+    #[schemars(schema_with = "schema::word")]
     file: Option<String>,
     /// A named event from outside (`schedctl emit`).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -217,7 +217,7 @@ struct Form {
     settle: Option<Duration>,
     /// Period of looking, for file systems without change events.
     #[serde(rename = "pollMs", with = "optional_millis", skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::duration")]
+    #[schemars(schema_with = "schema::some_duration")]
     poll: Option<Duration>,
     /// States of the other task; FAILED and TIMEOUT by default.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,6 +4,7 @@
 //! changes changes its own edges ([`Graph::set`]); what follows from all of them together is then
 //! found in one pass ([`Graph::settle`]), a few milliseconds for ten thousand tasks.
 
+mod conceded;
 mod faults;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,7 @@ use petgraph::algo::toposort;
 use petgraph::stable_graph::{NodeIndex, StableDiGraph};
 use petgraph::visit::EdgeRef as _;
 
+use self::conceded::Conceded;
 pub(super) use self::faults::Fault;
 use super::rollout;
 use crate::model::cycle::{CycleRule, CycleUnit};
@@ -30,8 +32,8 @@ pub(super) struct Graph {
     listeners: BTreeMap<Source, BTreeSet<TaskId>>,
     /// Versions that share the cycles of one task (docs/waves.md, rule 16).
     rollouts: rollout::Groups,
-    /// Base ids whose versions share nothing for now, with why.
-    dissolved: BTreeMap<String, String>,
+    /// What does not count for now of definitions that are in force, though they ask for it.
+    conceded: Conceded,
 }
 
 /// Why one task comes before another.
@@ -104,10 +106,10 @@ impl Graph {
         for (id, spec) in specs {
             graph.set(id, Some(spec));
         }
-        // A set that is in force has no fault but through versions that share cycles.
+        // A set that is in force has no fault but those for which something was conceded.
         loop {
             let faults = graph.settle();
-            if faults.is_empty() || !graph.dissolve(&faults) {
+            if faults.is_empty() || !graph.concede(&faults) {
                 return graph;
             }
         }
@@ -187,12 +189,16 @@ impl Graph {
         first.into_iter().filter_map(id).map(|id| self.ambiguity(id)).collect()
     }
 
+    /// The versions that share cycles.
+    fn groups(&self) -> Vec<Vec<NodeIndex>> {
+        let nodes =
+            |group: &[TaskId]| group.iter().filter_map(|id| self.places.get(id).copied()).collect();
+        self.rollouts.all().map(nodes).collect()
+    }
+
     /// Whichever version takes a cycle, it comes after all that any of them waits for.
     fn level_groups(&mut self) {
-        let groups: Vec<Vec<TaskId>> = self.rollouts.all().map(<[TaskId]>::to_vec).collect();
-        for group in groups {
-            let nodes: Vec<NodeIndex> =
-                group.iter().filter_map(|id| self.places.get(id).copied()).collect();
+        for nodes in self.groups() {
             let levels = nodes.iter().filter_map(|node| self.edges.node_weight(*node));
             let highest = levels.map(|weight| weight.found.level).max().unwrap_or_default();
             for node in nodes {
@@ -201,43 +207,6 @@ impl Graph {
                 }
             }
         }
-    }
-
-    /// Takes apart the groups of versions that some faults lead through; says whether there were
-    /// any. It is the last resort, where nothing that changed can be put back: the versions are
-    /// tasks of their own until [`Graph::reunite`].
-    pub(super) fn dissolve(&mut self, faults: &[Fault]) -> bool {
-        let mut is_any = false;
-        for fault in faults {
-            for suspect in &fault.suspects {
-                if self.rollouts.leader(suspect).is_some() {
-                    self.dissolved.insert(suspect.base().to_owned(), fault.text.clone());
-                    self.rollouts.regroup(suspect, &self.versions(suspect));
-                    is_any = true;
-                }
-            }
-        }
-        is_any
-    }
-
-    /// Groups that were taken apart get another chance.
-    pub(super) fn reunite(&mut self) {
-        for base in std::mem::take(&mut self.dissolved).into_keys() {
-            let member = self.places.keys().find(|id| id.base() == base).cloned();
-            if let Some(member) = member {
-                self.rollouts.regroup(&member, &self.versions(&member));
-            }
-        }
-    }
-
-    /// The versions whose `rollout` does not count, with why.
-    pub(super) fn dissolved(&self) -> impl Iterator<Item = (&TaskId, &str)> {
-        let nodes = self.edges.node_weights().filter(|_| !self.dissolved.is_empty());
-        nodes.filter_map(|node| {
-            let why = self.dissolved.get(node.id.base())?;
-            node.said.as_ref()?.share??;
-            Some((&node.id, why.as_str()))
-        })
     }
 
     /// Tasks that name `task` in `dependsOn`, by id.
@@ -300,7 +269,7 @@ impl Graph {
             .filter(|(other, _)| other.base() == id.base())
             .filter_map(|(other, node)| {
                 let share = self.edges.node_weight(*node)?.said.as_ref()?.share?;
-                let share = share.filter(|_| !self.dissolved.contains_key(id.base()));
+                let share = share.filter(|_| !self.conceded.is_alone(id));
                 Some((other.version(), (other.clone(), share)))
             })
             .collect()
@@ -332,10 +301,7 @@ impl Graph {
     /// Whatever depends on one version of a group comes after all of them.
     fn share_dependents(&mut self) {
         self.edges.retain_edges(|edges, edge| edges.edge_weight(edge) != Some(&Why::Rollout));
-        let groups: Vec<Vec<TaskId>> = self.rollouts.all().map(<[TaskId]>::to_vec).collect();
-        for group in groups {
-            let nodes: Vec<NodeIndex> =
-                group.iter().filter_map(|id| self.places.get(id).copied()).collect();
+        for nodes in self.groups() {
             let below: BTreeSet<NodeIndex> = nodes
                 .iter()
                 .flat_map(|node| self.edges.edges_directed(*node, Outgoing))
@@ -372,7 +338,11 @@ impl Graph {
             return Found { level, rule: CycleRule::DAY, roots: Roots::default() };
         };
         if said.is_derived {
-            let rule = said.cycle.unwrap_or_else(|| derived_rule(&roots));
+            let id = self.edges.node_weight(node).map(|node| &node.id);
+            let rule = match id {
+                Some(id) if self.conceded.is_day(id) => CycleRule::DAY,
+                _ => said.cycle.unwrap_or_else(|| derived_rule(&roots)),
+            };
             return Found { level, rule, roots };
         }
         let rule = said.cycle.unwrap_or(said.default);

@@ -190,6 +190,14 @@ impl InstanceTable {
     pub(super) fn put(&mut self, instance: Instance) {
         if let Some(old) = self.open.remove(&instance.instance_id) {
             self.unindex(&old);
+            if old.dedup_key != instance.dedup_key
+                && let Some(key) = old.dedup_key
+            {
+                let key = (old.task_id.base().to_owned(), key);
+                if self.dedup.get(&key) == Some(&old.instance_id) {
+                    self.dedup.remove(&key);
+                }
+            }
             self.loose.extend(old.edges.into_iter().filter_map(|e| e.instance_id));
         }
         self.ended.remove(&instance.instance_id);

@@ -132,18 +132,16 @@ impl Registry {
     /// Every fault of the directory as it is now.
     pub(super) fn errors(&self) -> Vec<SpecError> {
         let of_files = self.files.errors().chain(self.set_errors.values().flatten()).cloned();
-        of_files.chain(self.dissolved()).collect()
+        of_files.chain(self.conceded()).collect()
     }
 
-    /// Versions whose rollout does not count.
-    fn dissolved(&self) -> impl Iterator<Item = SpecError> {
-        self.graph.dissolved().map(|(task, why)| {
+    /// Keys that do not count for now, because the set would not be sound with them.
+    fn conceded(&self) -> impl Iterator<Item = SpecError> {
+        self.graph.conceded().map(|(task, key, what)| {
             let file = self.row(task).map(|row| row.file.clone()).unwrap_or_default();
-            let (line, column) = self.files.place(task, &file, "taskId");
-            let message = format!(
-                "the rollout of {task} does not count, it runs as a task of its own: sharing cycles {why}"
-            );
-            SpecError { file, line, column, path: "rollout".to_owned(), message }
+            let (line, column) = self.files.place(task, &file, "cycle");
+            let message = format!("the {key} of {task} {what}");
+            SpecError { file, line, column, path: key.to_owned(), message }
         })
     }
 

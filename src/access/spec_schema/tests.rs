@@ -146,7 +146,18 @@ fn short_and_long_forms_fit_the_schema() {
         json!({"priority": 0}),
         json!({"priority": "HIGH"}),
         json!({"triggers": [{"cron": null, "every": "5m", "settleMs": null}]}),
-        json!({"exitCodes": {"75": "CONN_RESET"}}),
+        json!({"exitCodes": {"75": "CONN_RESET", "1": "A", "255": "B", "99": "C", "249": "D"}}),
+        json!({"handler": "#!/bin/sh\necho\n"}),
+        json!({"owner": 7}),
+        json!({"timeoutMs": "30000"}),
+        json!({"timeoutMs": "1 hour, 2 mins"}),
+        json!({"timeoutMs": "1d 02:30:00"}),
+        json!({"timeoutMs": "02:30:00"}),
+        json!({"timeoutMs": "PT1H"}),
+        json!({"timeoutMs": "1.5s"}),
+        json!({"killGraceMs": 0, "retry": {"intervalMs": 0, "maxIntervalMs": 0}}),
+        json!({"triggers": [{"every": 1000, "catchUpMs": 0}, {"file": "/x", "settleMs": 0}]}),
+        json!({"taskType": "PYTHON", "python": {"interpreter": "python3"}, "spark": null}),
     ] {
         assert_eq!(complaints(&task(&good)), Vec::<String>::new(), "{good}");
     }
@@ -187,6 +198,25 @@ fn what_has_the_wrong_form_does_not_fit_the_schema() {
         json!({"rollout": 101}),
         json!({"retention": {"days": 0}}),
         json!({"exitCodes": {"x": "A"}}),
+        json!({"exitCodes": {"0": "A"}}),
+        json!({"exitCodes": {"256": "A"}}),
+        json!({"owner": ""}),
+        json!({"owner": " "}),
+        json!({"handler": ""}),
+        json!({"handler": " \n"}),
+        json!({"user": ""}),
+        json!({"queue": " "}),
+        json!({"timeoutMs": 0}),
+        json!({"timeoutMs": ""}),
+        json!({"timeoutMs": "soon"}),
+        json!({"timeoutMs": "-1s"}),
+        json!({"timeoutMs": 3_153_600_000_001_u64}),
+        json!({"dependencyTimeoutMs": 0}),
+        json!({"triggers": [{"every": 999}]}),
+        json!({"triggers": [{"file": "/x", "pollMs": 0}]}),
+        json!({"triggers": [{"file": ""}]}),
+        json!({"python": {"interpreter": "python3"}}),
+        json!({"taskType": "FLINK", "spark": {"master": "yarn"}}),
         json!({"python": {"interpeter": "x"}}),
     ] {
         assert!(!complaints(&task(&bad)).is_empty(), "{bad}");
@@ -204,4 +234,25 @@ fn task(more: &Value) -> Value {
         "handler": "true"});
     task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     task
+}
+
+proptest::proptest! {
+    /// The reader takes every form that its library knows; the schema must not refuse one of them.
+    #[test]
+    fn every_duration_that_the_reader_takes_fits_the_schema(
+        parts in proptest::collection::vec(
+            ("[0-9]{1,4}(\\.[0-9])?", " ?", "(w|weeks|d|day|h|hrs|m|min|s|secs|ms|millis)", ",? ?"),
+            0..4,
+        ),
+        end in "(|[0-9]{2}:[0-9]{2}:[0-9]{2}|[0-9]{1,9}|PT[0-9]{1,3}[HMS]|P[0-9]DT[0-9]H)",
+    ) {
+        let parts: String = parts.iter().map(|(n, a, unit, b)| format!("{n}{a}{unit}{b}")).collect();
+        let text = format!("{parts}{end}");
+        let written = format!("{BASE}killGraceMs: {}\n", json!(text));
+        let file = spec_yaml::read("/x.yaml", written.as_bytes(), &context());
+        if file.errors.is_empty() {
+            let said = complaints(&task(&json!({"killGraceMs": text})));
+            proptest::prop_assert_eq!(said, Vec::<String>::new(), "{}", text);
+        }
+    }
 }

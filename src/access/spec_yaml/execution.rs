@@ -235,12 +235,19 @@ impl Reading<'_> {
         let words = [("FIXED", Backoff::Fixed), ("EXPONENTIAL", Backoff::Exponential)];
         let backoff = fields.take("backoff").and_then(|i| i.choice(&words, &mut self.findings));
         retry.backoff = backoff.unwrap_or(retry.backoff);
-        let mut wait = |key, default| {
-            let item = fields.take(key);
+        let interval = fields.take("intervalMs");
+        let mut wait = |item: Option<&Item<'_>>, default| {
             item.and_then(|i| i.duration(Duration::ZERO, &mut self.findings)).unwrap_or(default)
         };
-        retry.interval = wait("intervalMs", retry.interval);
-        retry.max_interval = wait("maxIntervalMs", retry.max_interval);
+        retry.interval = wait(interval.as_ref(), retry.interval);
+        retry.max_interval = wait(fields.take("maxIntervalMs").as_ref(), retry.max_interval);
+        if let Some(item) = interval.filter(|_| retry.interval > retry.max_interval) {
+            let message = format!(
+                "is longer than maxIntervalMs, which is {} ms; no wait is longer than that",
+                retry.max_interval.as_millis()
+            );
+            self.findings.warning(&item.place, message);
+        }
         if let Some(share) =
             fields.take("jitter").and_then(|i| i.number(0.0, 1.0, &mut self.findings))
         {

@@ -8,10 +8,11 @@ use serde_json::Value;
 
 use super::Reading;
 use super::placeholders::Place as Stage;
+use super::triggers::Given;
 use crate::access::yaml::Kind;
 use crate::access::yaml::fields::{Fields, Item, Place, shorten, suggestion};
-use crate::model::params::{ParamSchema, ParamType, fill_value};
-use crate::model::spec::TaskSpec;
+use crate::model::params::{ParamSchema, ParamType, fill_value, missing};
+use crate::model::spec::{JsonMap, TaskSpec};
 use crate::model::template::Template;
 
 const TYPES: [(&str, ParamType); 8] = [
@@ -61,23 +62,48 @@ impl Reading<'_> {
         }
     }
 
+    /// Says what becomes of a trigger's fires when nothing gives a required parameter.
+    fn warn_of_missing(&mut self, spec: &TaskSpec, given: &JsonMap, at: &Place, kind: &str) {
+        let without = |schema: &ParamSchema| schema.required && schema.default.is_none();
+        let mut missing = missing(&spec.runtime_params, given);
+        missing.retain(|name| spec.runtime_params.get(name).is_some_and(without));
+        if missing.is_empty() {
+            return;
+        }
+        let message = format!(
+            "gives no {}, which each run requires: every fire of this {kind} trigger ends \
+             REJECTED_PARAMS and runs nothing; give it in the trigger's params, or give the \
+             parameter a default",
+            shorten(&missing.join(" and no "))
+        );
+        self.findings.warning(at, message);
+    }
+
     fn long_form(&mut self, mut fields: Fields<'_>) -> Option<ParamSchema> {
         let kind = fields.need("type", &mut self.findings);
         let kind = kind.and_then(|i| i.choice(&TYPES, &mut self.findings));
         let required = fields.take("required").and_then(|i| i.boolean(&mut self.findings));
-        let secret = fields.take("secret").and_then(|i| i.boolean(&mut self.findings));
+        // What may be meant to be secret is not shown.
+        let secret =
+            fields.take("secret").is_some_and(|i| i.boolean(&mut self.findings).unwrap_or(true));
         let keys = ["default", "enum", "min", "max", "pattern"];
         let items: BTreeMap<&str, Item<'_>> =
             keys.into_iter().filter_map(|key| Some((key, fields.take(key)?))).collect();
         fields.finish(&mut self.findings);
         let json = |key: &str| items.get(key).map(|item| item.node.to_json());
-        let mut schema =
-            declared(kind?, required.unwrap_or_else(|| !items.contains_key("default")));
-        schema.secret = secret.unwrap_or(false);
+        let Some(kind) = kind else {
+            if let Some(item) = items.get("default").filter(|_| !secret) {
+                self.default_texts(item);
+            }
+            return None;
+        };
+        let mut schema = declared(kind, required.unwrap_or_else(|| !items.contains_key("default")));
+        schema.secret = secret;
         schema.default = json("default");
         (schema.min, schema.max) = (json("min"), json("max"));
-        if let Some(item) = items.get("enum") {
-            let allowed = item.list(&mut self.findings)?;
+        if let Some(item) = items.get("enum")
+            && let Some(allowed) = item.list(&mut self.findings)
+        {
             if allowed.is_empty() {
                 item.refuse::<()>(&mut self.findings, "at least one value");
             }
@@ -86,24 +112,39 @@ impl Reading<'_> {
         if let Some(item) = items.get("pattern") {
             schema.pattern = item.text(&mut self.findings).map(str::to_owned);
         }
+        self.declaration(&items, &mut schema);
+        Some(schema)
+    }
+
+    /// What is wrong with a declaration as a whole, and its default.
+    fn declaration(&mut self, items: &BTreeMap<&str, Item<'_>>, schema: &mut ParamSchema) {
         let faults = schema.faults();
-        for fault in &faults {
-            let (key, problem) = fault.split_once(": ").unwrap_or(("type", fault));
-            if let Some(item) = items.get(key) {
-                self.findings.error(&item.place, problem);
+        let faults: Vec<(&str, &str)> =
+            faults.iter().map(|f| f.split_once(": ").unwrap_or(("type", f))).collect();
+        // A text that is no template is told where templates are, unless nobody may see it.
+        let is_template = |value: &Value| fill_value(value, &|_name| Some(String::new())).is_ok();
+        let stranger = !schema.secret && !schema.default.as_ref().is_none_or(is_template);
+        for (key, problem) in &faults {
+            if let Some(item) = items.get(key).filter(|_| *key != "default" || !stranger) {
+                self.findings.error(&item.place, *problem);
             }
         }
-        if let (Some(item), true) = (items.get("default"), faults.is_empty()) {
-            self.default(item, &mut schema);
+        let wrong = faults.iter().any(|(key, _)| *key == "default");
+        if let Some(item) = items.get("default").filter(|_| stranger || !wrong) {
+            self.default(item, schema);
         }
-        Some(schema)
+    }
+
+    /// The texts of a default, which may hold placeholders.
+    fn default_texts(&mut self, item: &Item<'_>) {
+        self.each_text(item, &mut |reading, text, place| {
+            reading.template_of(text, place, Stage::Default);
+        });
     }
 
     /// A default in its stored form; texts in it may hold placeholders and stay as written then.
     fn default(&mut self, item: &Item<'_>, schema: &mut ParamSchema) {
-        self.each_text(item, &mut |reading, text, place| {
-            reading.template_of(text, place, Stage::Default);
-        });
+        self.default_texts(item);
         let value = item.node.to_json();
         if !holds_braces(&value)
             && let Ok(stored) = schema.check(&value)
@@ -137,18 +178,25 @@ impl Reading<'_> {
         }
     }
 
-    /// The parameters that triggers give must be declared, and right where they are known already.
-    pub(super) fn check_trigger_params(
-        &mut self,
-        spec: &TaskSpec,
-        places: &[BTreeMap<String, Place>],
-    ) {
-        for (trigger, places) in spec.triggers.iter().zip(places) {
+    /// The parameters that triggers give must be declared, and right where they are known already;
+    /// a trigger that gives too few makes no instance, which deserves a word.
+    pub(super) fn check_trigger_params(&mut self, spec: &TaskSpec, given: &[Given]) {
+        if self.broken.runtime_params {
+            return;
+        }
+        for Given { values, places, only } in given {
+            if let Some((place, kind)) = only
+                && spec.enabled
+                && spec.depends_on.is_empty()
+                && !self.broken.depends_on
+            {
+                self.warn_of_missing(spec, values, place, kind);
+            }
             for (name, place) in places {
                 if self.findings.is_full() {
                     return;
                 }
-                let Some(value) = trigger.params.get(name) else { continue };
+                let Some(value) = values.get(name) else { continue };
                 let Some(schema) = spec.runtime_params.get(name) else {
                     let declared: Vec<&str> =
                         spec.runtime_params.keys().map(String::as_str).collect();

@@ -4,12 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Reading;
 use super::scheduling::cycle_unit;
+use super::{Broken, Reading};
 use crate::access::yaml::fields::{self, suggestion};
 use crate::model::cycle::CycleUnit;
 use crate::model::params::ParamType;
-use crate::model::spec::{TaskSpec, TriggerKind};
+use crate::model::spec::{Dependency, TaskSpec, TriggerKind};
 use crate::model::template::Template;
 
 /// When a template is filled in, which decides what is known.
@@ -34,6 +34,8 @@ pub(super) enum Source {
     Event,
     /// Nothing.
     Time,
+    /// Its kind has a fault.
+    Unknown,
 }
 
 /// One template of the document, with what a message needs.
@@ -44,27 +46,37 @@ pub(super) struct Use {
 }
 
 impl Reading<'_> {
-    /// Checks the names in all templates of a document.
-    ///
-    /// Where the document has faults already, a trigger or an edge may be missing from `spec` for
-    /// that reason; `whole: false` leaves out what hangs on these.
-    pub(super) fn check_placeholders(&mut self, spec: &TaskSpec, whole: bool) {
+    /// Checks the names in all templates of a document, and tells which texts are no templates.
+    pub(super) fn check_placeholders(&mut self, spec: &TaskSpec) {
         let uses = std::mem::take(&mut self.uses);
+        self.tell_strangers(spec);
         self.check_circles(&uses);
         for used in uses {
             if self.findings.is_full() {
                 return;
             }
             for name in used.template.names() {
-                let linked = ["file.", "event.", "deps."].iter().any(|p| name.starts_with(p));
-                if linked && !whole {
-                    continue;
-                }
-                if let Err(problem) = known(&name, used.place, spec) {
+                if let Err(problem) = known(&name, used.place, spec, self.broken) {
                     self.findings.error(&used.at, format!("{{{name}}} {problem}"));
                 }
             }
             self.check_cycle_as_date(&used, spec);
+        }
+    }
+
+    /// Texts with a name that is none, now that the names of the document can be offered.
+    fn tell_strangers(&mut self, spec: &TaskSpec) {
+        let params = spec.runtime_params.keys().map(|name| format!("params.{name}"));
+        let fixed = spec.static_params.keys().map(|name| format!("static.{name}"));
+        // More than anybody chooses from, and a bound of the work on a hostile file.
+        let declared: Vec<String> = params.chain(fixed).take(200).collect();
+        for (place, text, error) in std::mem::take(&mut self.strangers) {
+            if self.findings.is_full() {
+                self.findings.error(&place, "");
+                continue;
+            }
+            let error = error.among(&declared);
+            self.findings.error(&place, format!("found {text:?}: {error}"));
         }
     }
 
@@ -99,6 +111,9 @@ impl Reading<'_> {
             .and_then(|name| spec.runtime_params.get(name))
             .is_some_and(|schema| schema.kind == ParamType::Date);
         let unit = cycle_unit(spec);
+        if self.broken.cycle || self.broken.triggers || self.broken.depends_on {
+            return;
+        }
         if is_date
             && used.template.names().contains("cycle")
             && unit.is_some_and(|unit| unit != CycleUnit::Day)
@@ -155,8 +170,9 @@ fn circles<'a>(edges: &BTreeMap<&'a str, Vec<&'a str>>) -> Vec<Vec<&'a str>> {
     found
 }
 
-/// Whether a name can have a value in a place; else why not.
-fn known(name: &str, place: Place, spec: &TaskSpec) -> Result<(), String> {
+/// Whether a name can have a value in a place; else why not. A name that a broken part may have
+/// declared is known.
+fn known(name: &str, place: Place, spec: &TaskSpec, broken: Broken) -> Result<(), String> {
     let never = |what: &str| Err(format!("cannot be known here: {what}"));
     match name {
         "taskId" | "version" | "instanceId" | "cycle" | "date" | "scheduledTime" | "handler" => {
@@ -168,26 +184,28 @@ fn known(name: &str, place: Place, spec: &TaskSpec) -> Result<(), String> {
     }
     if let Some(param) = name.strip_prefix("params.") {
         return match place {
+            Place::Start | Place::Dedup | Place::Default if broken.runtime_params => Ok(()),
             Place::Start | Place::Dedup | Place::Default => declared(param, spec),
             Place::Trigger(_) => never("the parameters are only being made"),
         };
     }
     if let Some(param) = name.strip_prefix("static.") {
-        if spec.static_params.contains_key(param) {
+        if broken.static_params || spec.static_params.contains_key(param) {
             return Ok(());
         }
         let near = suggestion(param, spec.static_params.keys().map(String::as_str));
         return Err(format!("names no key of staticParams{near}"));
     }
     if name.starts_with("file.") || name.starts_with("event.") {
-        return source(name, place, spec);
+        return source(name, place, spec, broken);
     }
     if let Some(rest) = name.strip_prefix("deps.") {
         if !matches!(place, Place::Start | Place::Default) {
             return never("the upstream has not run yet");
         }
         let upstream = rest.split_once(".output.").map_or(rest, |(id, _)| id);
-        if spec.depends_on.iter().any(|edge| edge.task_id.as_str() == upstream) {
+        let is_edge = |edge: &Dependency| edge.task_id.as_str() == upstream;
+        if broken.depends_on || spec.depends_on.iter().any(is_edge) {
             return Ok(());
         }
         let near = suggestion(upstream, spec.depends_on.iter().map(|e| e.task_id.as_str()));
@@ -205,11 +223,12 @@ fn declared(param: &str, spec: &TaskSpec) -> Result<(), String> {
 }
 
 /// `{file.…}` and `{event.…}`: only where such a trigger can have made the instance.
-fn source(name: &str, place: Place, spec: &TaskSpec) -> Result<(), String> {
+fn source(name: &str, place: Place, spec: &TaskSpec, broken: Broken) -> Result<(), String> {
     let (wanted, word) =
         if name.starts_with("file.") { (Source::File, "file") } else { (Source::Event, "event") };
     let has = match place {
-        Place::Trigger(source) => source == wanted,
+        Place::Trigger(source) => source == wanted || source == Source::Unknown,
+        Place::Start | Place::Dedup | Place::Default if broken.triggers => true,
         Place::Start | Place::Dedup | Place::Default => spec.triggers.iter().any(|t| {
             matches!(
                 (&t.when, wanted),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Reading;
+use super::triggers::Given;
 use crate::access::yaml::Kind;
 use crate::access::yaml::Mark;
 use crate::access::yaml::fields::{Fields, Item, Place, shorten, suggestion};
@@ -19,8 +20,8 @@ use crate::model::spec::{
 /// When and in which order.
 pub(super) struct Plan {
     pub(super) triggers: Vec<Trigger>,
-    /// Where each trigger's parameters stand, by name.
-    pub(super) trigger_places: Vec<BTreeMap<String, Place>>,
+    /// What each trigger gives, the faulty ones included.
+    pub(super) given: Vec<Given>,
     pub(super) timezone: Option<String>,
     pub(super) cycle: Option<CycleRule>,
     pub(super) depends_on: Vec<Dependency>,
@@ -62,7 +63,7 @@ type Upstream = (Dependency, Place);
 
 impl Reading<'_> {
     pub(super) fn scheduling(&mut self, fields: &mut Fields<'_>, own: Option<&TaskId>) -> Plan {
-        let (triggers, trigger_places) = self.triggers(fields.take("triggers"), own);
+        let (triggers, given) = self.triggers(fields.take("triggers"), own);
         let allowed = triggers.iter().any(|t| overlap(t) == Some(Overlap::Allow));
         let concurrent = fields.take("maxConcurrent");
         let max_concurrent = match concurrent {
@@ -78,7 +79,7 @@ impl Reading<'_> {
         let least = Duration::from_millis(1);
         Plan {
             triggers,
-            trigger_places,
+            given,
             timezone: {
                 let item = fields.take("timezone");
                 self.zone_of(item)
@@ -207,9 +208,16 @@ impl Reading<'_> {
     fn depends_on(&mut self, item: Option<Item<'_>>, own: Option<&TaskId>) -> Vec<Dependency> {
         let mut seen: BTreeMap<TaskId, u32> = BTreeMap::new();
         let mut edges = Vec::new();
-        for item in item.and_then(|i| i.list(&mut self.findings)).unwrap_or_default() {
-            let Some((edge, place)) = self.dependency(&item) else { continue };
+        let Some(item) = item else { return edges };
+        let items = item.list(&mut self.findings);
+        self.broken.depends_on = items.is_none();
+        for item in items.unwrap_or_default() {
+            let Some((edge, place)) = self.dependency(&item) else {
+                self.broken.depends_on = true;
+                continue;
+            };
             if Some(&edge.task_id) == own {
+                self.broken.depends_on = true;
                 let message = format!("{} waits for itself; remove the edge", edge.task_id);
                 self.findings.error(&place, message);
             } else if let Some(line) = seen.insert(edge.task_id.clone(), place.at.line) {

@@ -189,6 +189,17 @@ fn relative_paths_start_from_the_files_folder() {
 }
 
 #[test]
+fn the_folders_own_name_is_no_pattern() {
+    let text = format!("{BASE}triggers: [{{file: 'in/[ab].csv'}}]\n");
+    let file = file_of("/etc/s[1]*/x.yaml", text.as_bytes(), &context());
+    let TriggerKind::File(trigger) = &file.specs[0].triggers[0].when else {
+        panic!("a file trigger")
+    };
+    assert_eq!(trigger.pattern, "/etc/s[[]1[]][*]/in/[ab].csv");
+    assert_round_trip(&file.specs[0]);
+}
+
+#[test]
 fn an_exec_program_is_found_beside_the_file() {
     let handler = |text: &str| {
         let text = BASE.replace("SHELL", "EXEC").replace("'true'", text);

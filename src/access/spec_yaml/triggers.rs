@@ -1,6 +1,7 @@
 //! What starts a task: the `triggers` of a spec (contract §2, 'Triggers').
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 use super::placeholders::{Place as Stage, Source};
@@ -54,28 +55,51 @@ impl<'a> Particular<'a> {
     }
 }
 
-/// One trigger with the places of its parameters.
-type Placed = (Trigger, BTreeMap<String, Place>);
+/// The parameters that one trigger gives, be the trigger itself right or not.
+#[derive(Default)]
+pub(super) struct Given {
+    pub(super) values: JsonMap,
+    /// Where each of them stands.
+    pub(super) places: BTreeMap<String, Place>,
+    /// The trigger's place and its kind, if that is one at whose fires only these are given.
+    pub(super) only: Option<(Place, &'static str)>,
+}
 
 impl Reading<'_> {
     pub(super) fn triggers(
         &mut self,
         item: Option<Item<'_>>,
         own: Option<&TaskId>,
-    ) -> (Vec<Trigger>, Vec<BTreeMap<String, Place>>) {
+    ) -> (Vec<Trigger>, Vec<Given>) {
         let mut keys = BTreeSet::new();
-        let mut all = Vec::new();
-        for item in item.and_then(|i| i.list(&mut self.findings)).unwrap_or_default() {
-            let Some((trigger, places)) = self.trigger(&item, own) else { continue };
-            if !keys.insert(trigger.key()) {
-                self.findings.error(&item.place, "is the same trigger as one before; remove it");
+        let (mut all, mut given) = (Vec::new(), Vec::new());
+        let Some(item) = item else { return (all, given) };
+        let items = item.list(&mut self.findings);
+        self.broken.triggers = items.is_none();
+        for item in items.unwrap_or_default() {
+            let mut gives = Given::default();
+            match self.trigger(&item, own, &mut gives) {
+                None => self.broken.triggers = true,
+                Some(when) => {
+                    let trigger = Trigger { when, params: gives.values.clone() };
+                    if !keys.insert(trigger.key()) {
+                        let message = "is the same trigger as one before; remove it";
+                        self.findings.error(&item.place, message);
+                    }
+                    all.push(trigger);
+                }
             }
-            all.push((trigger, places));
+            given.push(gives);
         }
-        all.into_iter().unzip()
+        (all, given)
     }
 
-    fn trigger(&mut self, item: &Item<'_>, own: Option<&TaskId>) -> Option<Placed> {
+    fn trigger(
+        &mut self,
+        item: &Item<'_>,
+        own: Option<&TaskId>,
+        given: &mut Given,
+    ) -> Option<TriggerKind> {
         let mut fields = item.map(&mut self.findings)?;
         let mut kinds: Vec<(&'static str, Item<'_>)> = Vec::new();
         for kind in TRIGGER_KINDS {
@@ -86,6 +110,13 @@ impl Reading<'_> {
         let particular = Particular::take(&mut fields);
         let params = fields.take("params");
         let unknown = fields.finish(&mut self.findings);
+        let source = match kinds.as_slice() {
+            [("file", _)] => Source::File,
+            [("event", _)] => Source::Event,
+            [_] => Source::Time,
+            _ => Source::Unknown,
+        };
+        (given.values, given.places) = self.trigger_params(params, source);
         let (kind, value) = match kinds.as_slice() {
             [(kind, value)] => (*kind, value),
             // A misspelt kind has been named already.
@@ -112,21 +143,16 @@ impl Reading<'_> {
                 self.findings.error(&item.place, message);
             }
         }
-        let when = match kind {
+        // An event may bring what its trigger does not give.
+        given.only = (kind != "event").then(|| (item.place.clone(), kind));
+        match kind {
             "cron" => self.cron(value, &particular),
             "every" => self.every(value, &particular),
             "boot" => self.boot(value),
             "file" => self.file(value, &particular),
             "event" => self.event(value),
             _ => self.task_state(value, &particular, own),
-        };
-        let source = match kind {
-            "file" => Source::File,
-            "event" => Source::Event,
-            _ => Source::Time,
-        };
-        let (params, places) = self.trigger_params(params, source);
-        Some((Trigger { when: when?, params }, places))
+        }
     }
 
     fn trigger_params(
@@ -206,9 +232,11 @@ impl Reading<'_> {
         let least = Duration::from_millis(1);
         let poll = keys.poll.as_ref().and_then(|i| i.duration(least, findings));
         let text = value.word(findings)?;
-        let pattern = absolute_from(&self.base, text);
-        if let Err(error) = glob::Pattern::new(&pattern) {
-            let message = format!("{:?} is not a pattern: {}", shorten(text), error.msg);
+        // The folder's own name is no pattern.
+        let base = glob::Pattern::escape(&self.base.to_string_lossy());
+        let pattern = absolute_from(Path::new(&base), text);
+        if let Some(problem) = pattern_problem(text) {
+            let message = format!("{:?} is not a pattern: {problem}", shorten(text));
             self.findings.error(&value.place, message);
             return None;
         }
@@ -237,8 +265,9 @@ impl Reading<'_> {
     ) -> Option<TriggerKind> {
         let words = TaskTrigger::FINAL.map(|state| (state.as_str(), state));
         let mut states = TaskTrigger::STATES.to_vec();
-        if let Some(item) = &keys.states {
-            let items = item.list(&mut self.findings)?;
+        if let Some(item) = &keys.states
+            && let Some(items) = item.list(&mut self.findings)
+        {
             let given = items.iter().filter_map(|i| i.choice(&words, &mut self.findings));
             states = given.collect::<BTreeSet<_>>().into_iter().collect();
             if items.is_empty() {
@@ -253,4 +282,29 @@ impl Reading<'_> {
         }
         Some(TriggerKind::Task(TaskTrigger { task_id, states }))
     }
+}
+
+/// What is wrong with a pattern for files, which is matched name by name.
+fn pattern_problem(text: &str) -> Option<String> {
+    let mut before = 0;
+    for name in text.split('/') {
+        if let Err(error) = glob::Pattern::new(name) {
+            let problem = match name.split_once("**") {
+                // The library's place is none of the stars'.
+                Some((head, _)) if name.chars().nth(error.pos) != Some('[') => format!(
+                    "the ** at column {} is a part of a name; by itself between slashes it is any \
+                     number of directories, in a name write one *",
+                    before + head.chars().count() + 1
+                ),
+                _ => format!(
+                    "the [ at column {} has no ] before the next slash; close it, or write [[] for \
+                     the character itself",
+                    before + error.pos + 1
+                ),
+            };
+            return Some(problem);
+        }
+        before += name.chars().count() + 1;
+    }
+    None
 }

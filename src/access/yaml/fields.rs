@@ -133,6 +133,12 @@ pub fn suggestion<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> S
     }
     let lower = word.to_lowercase();
     let known: Vec<&str> = known.into_iter().take(KNOWN_MAX).collect();
+    // `files` is one of the words of `openFiles` and of no other, whatever else looks alike.
+    let mut of_it = known.iter().filter(|k| words(k).any(|part| part.eq_ignore_ascii_case(word)));
+    let only = of_it.next().filter(|_| of_it.next().is_none());
+    if let Some(only) = only {
+        return format!("; did you mean {only}?");
+    }
     known
         .iter()
         .map(|k| (strsim::jaro_winkler(&lower, &k.to_lowercase()), *k))
@@ -141,6 +147,13 @@ pub fn suggestion<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> S
         .map(|(_, near)| near)
         .or_else(|| nearest(word, known.iter().copied()))
         .map_or_else(String::new, |near| format!("; did you mean {near}?"))
+}
+
+/// The words of a key in camel case.
+fn words(key: &str) -> impl Iterator<Item = &str> {
+    let starts = key.char_indices().filter(|(_, c)| c.is_ascii_uppercase()).map(|(at, _)| at);
+    let ends = starts.clone().chain([key.len()]);
+    [0].into_iter().chain(starts).zip(ends).filter_map(|(from, to)| key.get(from..to))
 }
 
 /// One value with its place.
@@ -256,25 +269,28 @@ impl<'a> Item<'a> {
 
     /// Milliseconds or a text such as `1h30m`, at least `least`; a day is 24 hours.
     pub fn duration(&self, least: Duration, findings: &mut Findings) -> Option<Duration> {
-        const EXPECTED: &str = "milliseconds or a text such as \"30s\" or \"1h30m\"";
-        let Some(ms) = self.scalar().and_then(milliseconds) else {
-            return self.refuse(findings, EXPECTED);
-        };
-        let value = Duration::from_millis(ms);
-        if value < least {
-            return self.refuse(findings, &format!("at least {} ms", least.as_millis()));
+        let too_little = format!("at least {} ms", least.as_millis());
+        let too_much = format!("at most {} days", limits::DURATION_MAX.as_secs() / 86_400);
+        match self.scalar().map_or(Err(NoDuration::Form), milliseconds).map(Duration::from_millis) {
+            Ok(value) if value < least => self.refuse(findings, &too_little),
+            Ok(value) if value > limits::DURATION_MAX => self.refuse(findings, &too_much),
+            Ok(value) => Some(value),
+            Err(NoDuration::Negative) => self.refuse(findings, &too_little),
+            Err(NoDuration::TooLarge) => self.refuse(findings, &too_much),
+            Err(NoDuration::Fraction) => self.refuse(findings, "whole milliseconds"),
+            Err(NoDuration::Form) => {
+                self.refuse(findings, "milliseconds or a text such as \"30s\" or \"1h30m\"")
+            }
         }
-        if value > limits::DURATION_MAX {
-            let days = limits::DURATION_MAX.as_secs() / 86_400;
-            return self.refuse(findings, &format!("at most {days} days"));
-        }
-        Some(value)
     }
 
     /// Bytes: a plain number or one with K, M, G, T (powers of 1000) or Ki, Mi, Gi, Ti (of 1024).
     pub fn size(&self, findings: &mut Findings) -> Option<u64> {
-        let bytes = self.scalar().and_then(|s| size(&s.text)).filter(|b| *b > 0);
-        bytes.or_else(|| self.refuse(findings, "bytes, such as 1000000, 2G or 512Mi"))
+        match self.scalar().and_then(|s| size(&s.text)) {
+            Some(Some(bytes)) if bytes > 0 => Some(bytes),
+            Some(None) => self.refuse(findings, &format!("at most {} bytes", u64::MAX)),
+            Some(Some(_)) | None => self.refuse(findings, "bytes, such as 1000000, 2G or 512Mi"),
+        }
     }
 
     /// An octal mask up to 777: `"022"`, `022` or `0o22`; never a decimal number.
@@ -381,6 +397,13 @@ impl<'a> Fields<'a> {
         self.entries.iter().any(|e| e.key == key && !e.value.is_null())
     }
 
+    /// Whether a key is there, not null and no map, without making it known.
+    #[must_use]
+    pub fn is_no_map(&self, key: &str) -> bool {
+        let is_one = |e: &&Entry| e.value.is_null() || matches!(e.value.kind, Kind::Map(_));
+        self.entries.iter().any(|e| e.key == key && !is_one(&e))
+    }
+
     /// Refuses every key that nobody asked for; says whether there was one.
     pub fn finish(self, findings: &mut Findings) -> bool {
         let mut unknown = false;
@@ -403,23 +426,62 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn milliseconds(scalar: &Scalar) -> Option<u64> {
-    if let Some(ms) = scalar.value.as_u64() {
-        return Some(ms);
-    }
-    let text = scalar.text.trim();
-    if text.bytes().all(|b| b.is_ascii_digit()) {
-        return if scalar.plain { None } else { text.parse().ok() };
-    }
-    let span: jiff::Span = text.parse().ok()?;
-    let duration = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()?;
-    if duration.subsec_nanos() % 1_000_000 != 0 {
-        return None;
-    }
-    u64::try_from(duration.as_millis()).ok()
+/// Why a value is no duration.
+enum NoDuration {
+    /// It is not written as one.
+    Form,
+    /// It goes backward.
+    Negative,
+    /// Its numbers are too large.
+    TooLarge,
+    /// It is no whole number of milliseconds.
+    Fraction,
 }
 
-fn size(text: &str) -> Option<u64> {
+fn milliseconds(scalar: &Scalar) -> Result<u64, NoDuration> {
+    if let Some(ms) = scalar.value.as_u64() {
+        return Ok(ms);
+    }
+    if scalar.value.as_i64().is_some() {
+        return Err(NoDuration::Negative);
+    }
+    let text = scalar.text.trim();
+    if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+        // `022` is no way to write a number.
+        if scalar.plain && text.starts_with('0') {
+            return Err(NoDuration::Form);
+        }
+        return text.parse().map_err(|_overflow| NoDuration::TooLarge);
+    }
+    let Ok(span) = text.parse::<jiff::Span>() else {
+        let is_form = with_small_numbers(text).parse::<jiff::Span>().is_ok();
+        return Err(if is_form { NoDuration::TooLarge } else { NoDuration::Form });
+    };
+    let days = jiff::SpanRelativeTo::days_are_24_hours();
+    let duration = span.to_duration(days).map_err(|_calendar_unit| NoDuration::Form)?;
+    if duration.subsec_nanos() % 1_000_000 != 0 {
+        return Err(NoDuration::Fraction);
+    }
+    u64::try_from(duration.as_millis()).map_err(|_sign| NoDuration::Negative)
+}
+
+/// The same text with a 1 for each run of digits: what is well written is still so then.
+fn with_small_numbers(text: &str) -> String {
+    let mut previous = ' ';
+    let mut small = String::new();
+    for c in text.chars() {
+        match (c.is_ascii_digit(), previous.is_ascii_digit()) {
+            (true, true) => {}
+            (true, false) => small.push('1'),
+            (false, _) => small.push(c),
+        }
+        previous = c;
+    }
+    small
+}
+
+/// Bytes; `None`: it is not written as such, `Some(None)`: more than 64 bits hold.
+fn size(text: &str) -> Option<Option<u64>> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at_checked(split)?;
     let factor: u64 = match unit.strip_suffix('B').unwrap_or(unit) {
@@ -434,7 +496,7 @@ fn size(text: &str) -> Option<u64> {
         "Ti" => 1024_u64.pow(4),
         _ => return None,
     };
-    digits.parse::<u64>().ok()?.checked_mul(factor)
+    (!digits.is_empty()).then(|| digits.parse::<u64>().ok()?.checked_mul(factor))
 }
 
 /// Why a word is no name for an environment variable of a task; `None`: it is one.

@@ -139,6 +139,95 @@ fn what_has_no_place_in_a_definition_is_refused_where_it_stands() {
     }
 }
 
+/// A reader stumbles behind the mistake; told is where the mistake begins and what to do.
+#[test]
+fn colons_quotes_and_brackets_are_missed_where_the_mistake_begins() {
+    const NO_COLON: &str = "which is no \"key: value\"; put a";
+    for (text, expected) in [
+        ("a x\nb: 1\n", format!("1:1  found \"a x\", {NO_COLON} colon and a blank behind a")),
+        ("# c\n\na x\nb: 1\n", format!("3:1  found \"a x\", {NO_COLON} colon and a blank behind a")),
+        ("a: 1\nb x\nc: 1\n", format!("2:1  found \"b x\", {NO_COLON} colon and a blank behind b")),
+        ("a:\n  b x\n  c: 1\n", format!("2:3  found \"b x\", {NO_COLON} colon and a blank behind b")),
+        ("a:\n- b x\n  c: 1\n", format!("2:3 a found \"b x\", {NO_COLON} colon and a blank behind b")),
+        ("a: 1\nb:2\nc: 3\n", format!("2:1  found \"b:2\", {NO_COLON} blank behind the colon of b")),
+        (
+            "a: 'it's'\n",
+            "1:8 a found more behind a text in quotes, which begins at line 1, column 4 and ends just before; inside of it write '' for ', or put other quotes around it".to_owned(),
+        ),
+        (
+            "a: [\"x \"y\"\"]\n",
+            "1:9 a[0] found more behind a text in quotes, which begins at line 1, column 5 and ends just before; inside of it write \\\" for \", or put other quotes around it".to_owned(),
+        ),
+        ("a: \"x\nb: 1\n", "1:4 a opens a quote that is never closed; close it with \"".to_owned()),
+        ("a: 'x\nb: 'y'\n", "1:4 a opens a quote that is never closed; close it with '".to_owned()),
+        (
+            "a: \"C:\\d\"\n",
+            "1:4 a holds a backslash that begins no escape; write \\\\ for a backslash, or put the text in single quotes".to_owned(),
+        ),
+        ("a:\tx\n", "1:3  found a tab behind :; put a blank there".to_owned()),
+        ("a:\n-\tx\n", "2:2  found a tab behind -; put a blank there".to_owned()),
+        ("a: [b, c\nd: 1\n", "1:4 a this list is not closed; it begins at line 1; close it with ]".to_owned()),
+        ("a: [\n", "1:4 a this list is not closed; it begins at line 1; close it with ]".to_owned()),
+        ("a: [", "1:4 a this list is not closed; it begins at line 1; close it with ]".to_owned()),
+        ("a: [b, [c]\nd: 1\n", "1:4 a this list is not closed; it begins at line 1; close it with ]".to_owned()),
+        ("a: {b: 1\nd: 1\n", "1:4 a this map is not closed; it begins at line 1; close it with }".to_owned()),
+        (
+            "a: {b: 1]\n",
+            "1:9 a found a bracket that does not go with {, at line 1, column 4; close this map with }".to_owned(),
+        ),
+        ("a: ]\n", "1:4 a found a bracket that closes nothing; remove it, or put the text in quotes".to_owned()),
+        ("a: [b] c\n", "1:8  found more behind the closing ]; remove it, or put all in quotes".to_owned()),
+    ] {
+        assert_eq!(faults(text), [expected], "{text:?}");
+    }
+}
+
+#[test]
+fn lines_that_do_not_belong_where_they_stand_are_told_so() {
+    for (text, expected) in [
+        (
+            "a: [b, , c]\n",
+            "1:8 a[1] does not fit into the list that begins at line 1, column 4; put a comma between its parts, and quotes around a text that holds one of , : [ ] { }".to_owned(),
+        ),
+        (
+            "a: 1\n...\nb: 1\n",
+            "3:1  found text behind the end of the document, which ... marks; begin the next document with a line ---, or remove the line ...".to_owned(),
+        ),
+        (
+            "a: 1\n... b\n",
+            "2:5  found more behind ... on its line; put it on a line of its own, behind a line ---".to_owned(),
+        ),
+        ("--- a: 1\n", "1:6  found a key on the line of ---; put it on the next line".to_owned()),
+        (
+            "a:\n- b: 1\n  - c: 1\n",
+            "3:3 a[0] this list item is indented by 2, the one before it, at line 2, by 0; give both the same".to_owned(),
+        ),
+        (
+            "a:\n  - b\n - c\n",
+            "3:2  this list item is indented by 1, the one before it, at line 2, by 2; give both the same".to_owned(),
+        ),
+        (
+            "a:\n- b\n  - c\n- d\n",
+            "3:3 a[0] is indented more than the item before it, so it goes on with that one's text; give both the same indentation, or put the whole text in quotes".to_owned(),
+        ),
+        ("a: 1\n- b\n", "2:1  found a list item among keys; put it below the key of its list".to_owned()),
+        ("a: - b\n", "1:4 a found a list item behind a key; put it on the next line, or the list in brackets".to_owned()),
+        (
+            "a: 1\n  b: 1\n",
+            "2:3  is indented by 2, more than the key at line 1, which has its value already; give it the indentation of its neighbours".to_owned(),
+        ),
+        (
+            "a:\n    b: 1\n  c: 1\n",
+            "3:3  is indented by 2, unlike the lines that it belongs to; give it their indentation".to_owned(),
+        ),
+        ("a: |x\n  b\n", "1:4 a found more behind | or >; the text begins on the next line".to_owned()),
+    ] {
+        assert_eq!(faults(text), [expected], "{text:?}");
+    }
+    // Quotes, or a text of lines, may hold what looks like a list item.
+    assert_eq!(values("a: \"b\n  - c\"\nd: |\n  e\n  - f\n").len(), 1);
+}
+
 #[test]
 fn all_faults_of_a_readable_file_are_told() {
     assert_eq!(faults("a: &x 1\na: 2\nc: !t 3\n").len(), 3);
@@ -161,7 +250,12 @@ fn text_that_is_not_utf8_is_refused_with_its_place() {
 #[test]
 fn bounds_hold_for_size_depth_and_count() {
     let long = format!("a: {}\n", "x".repeat(limits::SPEC_FILE_BYTES_MAX));
-    assert!(faults(&long)[0].contains("at most 262144 are read"));
+    assert_eq!(
+        faults(&long),
+        [
+            "0:0  the file has more than 262144 bytes, which is all that is read; split it into several"
+        ]
+    );
     let deep = |levels: usize| format!("a: {}{}\n", "[".repeat(levels), "]".repeat(levels));
     assert_eq!(values(&deep(limits::SPEC_DEPTH_MAX - 1)).len(), 1);
     assert!(faults(&deep(limits::SPEC_DEPTH_MAX))[0].contains("more than 32 levels deep"));

@@ -141,6 +141,58 @@ fn an_error_has_its_column_and_the_nearest_known_name() {
 }
 
 #[test]
+fn what_can_be_neither_true_nor_false_is_refused_as_far_as_the_outermost_operator_tells() {
+    for (text, kind) in [
+        ("output.a + output.b", "a sum"),
+        ("output.a - 1", "a number"),
+        ("-output.a", "a number"),
+        ("size(output.a)", "a number"),
+        ("output.a.size()", "a number"),
+        ("1.5", "a number"),
+        ("b'x'", "bytes"),
+        ("'x'", "a text"),
+        ("null", "null"),
+        ("state", "a text"),
+        ("params", "a map"),
+        ("[1]", "a list"),
+        ("{'a': 1}", "a map"),
+        ("output.l.map(x, x > 1)", "a list"),
+        ("output.l.filter(x, x > 1)", "a list"),
+        ("output.ok ? 'a' : 1", "a text"),
+        ("bool", "a type"),
+    ] {
+        let expected = format!(
+            "gives {kind}; expected true or false, as of a condition such as output.rows > 0"
+        );
+        assert_eq!(refused(text), expected, "{text}");
+    }
+    for may_be in [
+        "output",
+        "output.ok",
+        "output['ok']",
+        "output.l[0]",
+        "bool(output.ok)",
+        "dyn(output.ok)",
+        "!output.ok",
+        "output.ok ? output.ok : 1",
+        "output.ok && output.good",
+        "output.l.exists_one(x, x > 1)",
+        "output.l.all(x, x > 1)",
+        "has(output.ok)",
+        "1 in output.l",
+    ] {
+        assert!(Condition::parse(may_be).is_ok(), "{may_be}");
+    }
+}
+
+#[test]
+fn a_stored_condition_without_truth_is_still_read_and_gives_no_answer() {
+    let stored: Condition = serde_json::from_str("\"1 + 1\"").unwrap();
+    let said = stored.evaluate(&json!({}), &JsonMap::new(), "SUCCEEDED");
+    assert_eq!(said, Err("gives a number; expected true or false".to_owned()));
+}
+
+#[test]
 fn a_loops_variable_is_known_inside_of_it_only() {
     assert!(Condition::parse("output.l.all(x, x > 0)").is_ok());
     assert!(refused("output.l.all(x, x > 0) && x > 0").contains("the unknown variable x"));

@@ -133,9 +133,9 @@ fn nickname(column: usize, word: &str, more: Option<&Word<'_>>) -> Result<Fields
             Some((_, line)) if more.is_none() => return fields(&words(line)),
             Some(_) => "takes nothing behind it".to_owned(),
             None => {
-                let hint = nearest(name, names).map(|near| format!("did you mean {near}? "));
-                let hint = hint.unwrap_or_default();
-                format!("is no known nickname; {hint}Known are {}", names.join(", "))
+                let hint = nearest(name, names).map(|near| format!("; did you mean {near}?"));
+                let hint = hint.unwrap_or_else(|| ".".to_owned());
+                format!("is no known nickname{hint} Known are {}", names.join(", "))
             }
         },
     };

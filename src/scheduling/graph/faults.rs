@@ -20,6 +20,8 @@ pub(in crate::scheduling) struct Fault {
     pub(in crate::scheduling) text: String,
     /// All of them that changed are to blame, not only the first.
     pub(in crate::scheduling) all: bool,
+    /// The task that two runs reach; `None`: it is another fault.
+    pub(in crate::scheduling) ambiguous: Option<TaskId>,
 }
 
 impl Graph {
@@ -43,7 +45,7 @@ impl Graph {
             let suspects: Vec<TaskId> = walk.iter().filter_map(id).cloned().collect();
             let path: Vec<&str> = suspects.iter().map(TaskId::as_str).collect();
             let text = format!("closes the cycle {}; the graph must have none", path.join(" -> "));
-            rings.insert(first, Fault { suspects, text, all: true });
+            rings.insert(first, Fault { suspects, text, all: true, ambiguous: None });
         }
         rings.into_values().collect()
     }
@@ -56,7 +58,7 @@ impl Graph {
             "task {id} has the unit RUN but both {} start runs; give it cycle: {{unit: DAY}}",
             roots.join(" and ")
         );
-        Fault { suspects: self.above(id), text, all: false }
+        Fault { suspects: self.above(id), text, all: false, ambiguous: Some(id.clone()) }
     }
 
     /// A task and all that it depends on, near ones first.

@@ -10,7 +10,7 @@ use crate::model::condition::Condition;
 use crate::model::id::InstanceId;
 use crate::model::instance::{Cause, Edge, Instance, InstanceState, Reason};
 use crate::model::record::{Fire, FireOutcome};
-use crate::model::spec::{OnDependencyTimeout, Strength};
+use crate::model::spec::{JsonMap, OnDependencyTimeout, Strength, TaskSpec};
 
 /// What the edges of an instance say together.
 #[derive(Debug, PartialEq, Eq)]
@@ -129,18 +129,10 @@ fn asked(turn: &Turn<'_>, edge: &Edge, condition: &Condition) -> Verdict {
 fn ready(turn: &mut Turn<'_>, id: &InstanceId, degraded: bool) {
     let Some(i) = turn.state.instances.get(id).cloned() else { return };
     let Some(spec) = turn.state.spec_of(&i) else { return };
-    let completed = fill::complete(turn.state, &spec, &i)
-        .and_then(|params| Ok((params, wave::dedup_key(turn, &spec, &i)?)));
-    let (params, dedup_key) = match completed {
+    let (params, dedup_key) = match completed(turn, &spec, &i) {
         Ok(completed) => completed,
         Err(problem) => return reject(turn, &i, problem),
     };
-    if let Some(key) = &dedup_key {
-        let holder = turn.state.instances.dedup_holder(i.task_id.base(), key);
-        if holder.is_some_and(|holder| holder != id) {
-            return reject(turn, &i, format!("dedupKey {key} is taken"));
-        }
-    }
     turn.transition(id, InstanceState::Ready, None, |i| {
         i.message = None;
         i.runtime_params = params;
@@ -149,14 +141,34 @@ fn ready(turn: &mut Turn<'_>, id: &InstanceId, degraded: bool) {
     });
 }
 
+/// The parameters that an instance starts with, and its key, which nobody else may have.
+fn completed(
+    turn: &Turn<'_>,
+    spec: &TaskSpec,
+    i: &Instance,
+) -> Result<(JsonMap, Option<String>), String> {
+    let params = fill::complete(turn.state, spec, i)?;
+    let dedup_key = wave::dedup_key(turn, spec, i)?;
+    if let Some(key) = &dedup_key {
+        let holder = turn.state.instances.dedup_holder(i.task_id.base(), key);
+        if holder.is_some_and(|holder| *holder != i.instance_id) {
+            return Err(format!("dedupKey {key} is taken"));
+        }
+    }
+    Ok((params, dedup_key))
+}
+
 /// A READY instance's definition changed before it was started: its parameters are completed once
 /// more by the new one.
 pub(super) fn again(turn: &mut Turn<'_>, id: &InstanceId) {
     let ready = turn.state.instances.get(id).filter(|i| i.state == InstanceState::Ready);
     let Some(i) = ready.cloned() else { return };
     let Some(spec) = turn.state.spec_of(&i) else { return };
-    match fill::complete(turn.state, &spec, &i) {
-        Ok(params) => turn.update(id, "parameters", |i| i.runtime_params = params),
+    match completed(turn, &spec, &i) {
+        Ok((params, dedup_key)) => turn.update(id, "parameters", |i| {
+            i.runtime_params = params;
+            i.dedup_key = dedup_key;
+        }),
         Err(problem) => reject(turn, &i, problem),
     }
 }

@@ -167,17 +167,17 @@ fn triggers(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) 
         .map(|(key, _)| key.clone())
         .filter(|(_, key)| !(timed.contains(key) || boots && key.starts_with("boot:")))
         .collect();
+    // The same times in another zone are other times: they count from now, so that an edited zone
+    // starts nothing.
+    let moved = before.zip(spec.as_ref()).map(|(b, s)| moved(b, s)).unwrap_or_default();
     if let Some(before) = before {
-        misfire::unheld(turn, before, &timed);
+        misfire::unheld(turn, before, &timed.difference(&moved).cloned().collect());
     }
     for key in gone {
         turn.drop_cursor(&key);
     }
-    // The same times in another zone are other times: they count from now, so that an edited zone
-    // starts nothing.
-    let is_moved = before.zip(spec.as_ref()).is_some_and(|(b, s)| b.timezone != s.timezone);
     for key in timed {
-        if is_moved || !turn.state.cursors.contains_key(&(task.clone(), key.clone())) {
+        if moved.contains(&key) || !turn.state.cursors.contains_key(&(task.clone(), key.clone())) {
             let handled_to = turn.now;
             turn.put_cursor(Cursor { task_id: task.clone(), trigger: key, handled_to });
         }
@@ -187,6 +187,14 @@ fn triggers(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) 
         misfire::note_boot(turn, task);
     }
     turn.state.schedule(task);
+}
+
+/// The triggers of a definition whose times are those of the task's zone, if that is another now.
+fn moved(before: &TaskSpec, now: &TaskSpec) -> BTreeSet<String> {
+    let in_its_zone =
+        |t: &&Trigger| matches!(&t.when, TriggerKind::Cron(c) if c.timezone.is_none());
+    let triggers = now.triggers.iter().filter(|_| before.timezone != now.timezone);
+    triggers.filter(in_its_zone).map(Trigger::key).collect()
 }
 
 /// Instances that were never started follow the revision in force (docs/waves.md, rule 9).
@@ -226,6 +234,14 @@ fn follow(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) {
             }
             if takes_edges {
                 i.edges = fresh;
+                let timeouts =
+                    before.map(|b| b.dependency_timeout).zip(Some(spec.dependency_timeout));
+                if let Some((old, new)) = timeouts.filter(|(old, new)| old != new) {
+                    // The clock has run since then, less the time that it stood still.
+                    let began = i.dependency_deadline.zip(old).map(|(at, old)| at.minus(old));
+                    let began = began.or(i.not_before).unwrap_or(i.created_at);
+                    i.dependency_deadline = new.map(|new| began.plus(new));
+                }
             }
         });
         admit::again(turn, &id);

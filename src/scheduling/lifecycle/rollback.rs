@@ -21,8 +21,15 @@ pub(in super::super) fn request(turn: &mut Turn<'_>, task: &TaskId, revision: Re
     let number = revision.revision;
     check(turn, &revision)?;
     let held_off = row.pinned.as_ref().map_or(row.revision.unwrap_or(number), |pin| pin.revision);
-    let offered = turn.state.registry.offered(task).or(turn.state.registry.spec(task));
-    let ignored = offered.map(|spec| registry::hash(spec)).unwrap_or_default();
+    // While the file says nothing that counts, what an earlier rollback holds off stays held off.
+    let ignored = match (turn.state.registry.offered(task), &row.pinned) {
+        (Some(offered), _) => registry::hash(offered),
+        (None, Some(pin)) => pin.ignored.clone(),
+        (None, None) => {
+            let in_force = turn.state.registry.spec(task);
+            in_force.map(|spec| registry::hash(spec)).unwrap_or_default()
+        }
+    };
     let uid = turn.caller();
     row.pinned = Some(Pin { revision: held_off, ignored, at: turn.now, uid });
     turn.record(Record::DefinitionPinned { task_id: task.clone(), revision: number });

@@ -96,7 +96,7 @@ impl Registry {
         if !more {
             // Between the parts of one reading two files may seem to have one id.
             let of_set = self.set_errors.values().flatten().cloned();
-            let now: BTreeSet<SpecError> = of_set.chain(self.dissolved()).collect();
+            let now: BTreeSet<SpecError> = of_set.chain(self.conceded()).collect();
             plan.refused.extend(now.difference(&self.told).cloned());
             self.told = now;
         }
@@ -200,14 +200,16 @@ impl Registry {
     /// The set in force is sound, so whatever is wrong comes from a definition that changed: only
     /// such ones are put back, one fault after the other, and a good one is never touched.
     fn settle(&mut self, changed: &mut BTreeMap<TaskId, Option<Offer>>, plan: &mut Plan) {
-        let mut is_moved = false;
-        for (task, offer) in &*changed {
-            is_moved |= self.graph.set(task, offer.as_ref().map(|offer| &*offer.spec));
-        }
-        if !is_moved {
+        let graph = &mut self.graph;
+        let moves = |(task, offer): &(&TaskId, &Option<Offer>)| {
+            graph.set(task, offer.as_ref().map(|offer| &*offer.spec))
+        };
+        let mut moved: BTreeSet<TaskId> =
+            changed.iter().filter(moves).map(|(task, _)| task.clone()).collect();
+        if moved.is_empty() {
             return;
         }
-        self.graph.reunite();
+        self.graph.reclaim();
         loop {
             let faults = self.graph.settle();
             if faults.is_empty() {
@@ -215,8 +217,9 @@ impl Registry {
             }
             let mut put_back = BTreeSet::new();
             for fault in &faults {
-                for task in culprits(fault, changed, &put_back) {
+                for task in culprits(fault, changed, &moved, &put_back) {
                     let Some(Some(offer)) = changed.remove(&task) else { continue };
+                    moved.remove(&task);
                     self.refuse(&task, &offer.file, "dependsOn", fault.text.clone());
                     let old = self.in_force.get(&task).cloned();
                     self.graph.set(&task, old.as_deref());
@@ -224,8 +227,8 @@ impl Registry {
                     put_back.insert(task);
                 }
             }
-            // Versions that share cycles can be at fault together through one that is gone.
-            if put_back.is_empty() && !self.graph.dissolve(&faults) {
+            // What is gone can be to blame too, and cannot be put back.
+            if put_back.is_empty() && !self.graph.concede(&faults) {
                 return;
             }
         }
@@ -257,18 +260,20 @@ impl Registry {
     }
 }
 
-/// The definitions to put back for a fault: those it leads through that changed; else other
+/// The definitions to put back for a fault: those it leads through whose edges changed; else other
 /// versions of them, which may share cycles with them only now. None if some of them are back
 /// already.
 fn culprits(
     fault: &Fault,
     changed: &BTreeMap<TaskId, Option<Offer>>,
+    moved: &BTreeSet<TaskId>,
     put_back: &BTreeSet<TaskId>,
 ) -> BTreeSet<TaskId> {
     if fault.suspects.iter().any(|task| put_back.contains(task)) {
         return BTreeSet::new();
     }
-    let is_new = |task: &&TaskId| matches!(changed.get(*task), Some(Some(_)));
+    let is_new =
+        |task: &&TaskId| moved.contains(*task) && matches!(changed.get(*task), Some(Some(_)));
     let most = if fault.all { usize::MAX } else { 1 };
     let named: BTreeSet<TaskId> =
         fault.suspects.iter().filter(is_new).take(most).cloned().collect();

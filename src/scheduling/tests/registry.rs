@@ -351,3 +351,30 @@ fn several_cycles_of_one_reading_are_each_refused_and_each_heals() {
     assert_eq!(bench.run("r0").as_str().len(), 20);
     assert_eq!(bench.of("r1").len(), 1);
 }
+
+/// What is gone can be to blame: then what hangs on it does without, and nobody else is refused.
+#[test]
+fn a_run_that_gets_two_roots_because_something_went_is_a_day_and_blocks_nobody() {
+    let roots = || vec![on_event("r1", "one"), on_event("r2", "two")];
+    let x = || after("x", &["d", "r1", "r2"]);
+    let mut bench = bench();
+    bench.specs(roots().into_iter().chain([task("d"), x(), task("other")]).collect());
+    bench.specs(roots().into_iter().chain([x(), handled("other", "two")]).collect());
+    let told = errors(&mut bench);
+    assert!(told.len() == 1 && told[0].file == "x.v1.yaml" && told[0].path == "cycle", "{told:?}");
+    // An unrelated rollback and an unrelated edit go through; a new task of that kind does not.
+    let first = match bench.rows.get(&RowKey::Revision { task_id: id("other"), revision: 1 }) {
+        Some(Row::Revision(revision)) => Box::new(revision.clone()),
+        other => panic!("no revision: {other:?}"),
+    };
+    bench.ask(Request::Rollback { task: id("other"), revision: first }).0.unwrap();
+    let mut edited = roots();
+    edited[0].handler = "another".to_owned();
+    let y = after("y", &["r1", "r2"]);
+    bench.specs(edited.into_iter().chain([x(), y, handled("other", "two")]).collect());
+    assert_eq!(row(&bench, "r1").revision, Some(2));
+    assert!(!bench.rows.contains_key(&RowKey::Task { task_id: id("y") }));
+    // The day root is back: all is as it was.
+    bench.specs(roots().into_iter().chain([task("d"), x(), handled("other", "two")]).collect());
+    assert_eq!(errors(&mut bench), []);
+}

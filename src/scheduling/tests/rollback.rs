@@ -179,3 +179,25 @@ fn an_unknown_or_removed_task_is_not_rolled_back() {
     assert_eq!(refusal(bench.ask(order).0).code, RejectionCode::NotFound);
     assert_eq!(refusal(unpin(&mut bench)).code, RejectionCode::NotFound);
 }
+
+#[test]
+fn a_second_rollback_while_the_file_is_broken_holds_off_what_the_first_did() {
+    let mut bench = two_revisions();
+    bench.specs(vec![said("three")]);
+    rollback(&mut bench, 2).unwrap();
+    bench.read(Definitions { present: None, ..full(vec![broken("a.v1.yaml")]) });
+    rollback(&mut bench, 1).unwrap();
+    bench.specs(vec![said("three")]);
+    assert_eq!(in_force(&mut bench), (1, TaskStatus::Pinned, "one".to_owned()));
+    unpin(&mut bench).unwrap();
+    assert_eq!(in_force(&mut bench), (3, TaskStatus::Active, "three".to_owned()));
+}
+
+#[test]
+fn unpin_while_the_file_is_broken_puts_what_it_said_last_in_force() {
+    let mut bench = two_revisions();
+    rollback(&mut bench, 1).unwrap();
+    bench.read(Definitions { present: None, ..full(vec![broken("a.v1.yaml")]) });
+    unpin(&mut bench).unwrap();
+    assert_eq!(in_force(&mut bench), (2, TaskStatus::Active, "two".to_owned()));
+}

@@ -253,7 +253,7 @@ fn rule_16_where_nobody_can_be_put_back_the_versions_share_nothing_and_status_sa
     // So it is after a restart, and V2 mends it.
     bench.restart(1000, rest());
     assert_eq!(errors(&mut bench).len(), 1);
-    bench.specs(rest().into_iter().chain([v2.clone()]).collect());
+    bench.specs(rest().into_iter().chain([v2]).collect());
     assert_eq!(errors(&mut bench), []);
 }
 
