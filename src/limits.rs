@@ -31,9 +31,9 @@ pub const DEDUP_KEY_BYTES_MAX: usize = 1024;
 pub const CRON_BYTES_MAX: usize = 1024;
 /// Bytes of a request's body.
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
-/// Bytes of a request to plan files: a large spec directory as JSON.
+/// Bytes of a request to plan or apply files: a large spec directory as JSON.
 pub const PLAN_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Files of a request to plan.
+/// Files of a request to plan or apply.
 pub const PLAN_FILES_MAX: usize = 10_000;
 /// Bytes of a file's name, the kernel's bound.
 pub const FILE_NAME_BYTES_MAX: usize = 255;

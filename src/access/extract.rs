@@ -103,7 +103,7 @@ fn may_hold_a_spec(kind: &str) -> bool {
 fn bytes_max(path: &str) -> usize {
     match path.strip_prefix("/v1").unwrap_or(path) {
         "/tasks" => limits::SPEC_FILE_BYTES_MAX,
-        "/plan" => limits::PLAN_BYTES_MAX,
+        "/plan" | "/apply" => limits::PLAN_BYTES_MAX,
         _ => limits::BODY_BYTES_MAX,
     }
 }

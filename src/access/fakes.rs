@@ -13,7 +13,7 @@ use crate::model::id::{InstanceId, LogSeq, TaskId};
 use crate::model::instance::{Instance, InstanceState};
 use crate::model::record::{Fire, LogRecord, Record, Revision};
 use crate::model::request::{
-    Answer, Ask, Caller, FileChange, Rejection, RejectionCode, Reply, Request, RequestKey,
+    Answer, Ask, Caller, FileChange, Rejection, RejectionCode, Reloaded, Reply, Request, RequestKey,
 };
 use crate::model::time::Timestamp;
 
@@ -33,6 +33,8 @@ pub(super) struct FakeCore {
     pub(super) asked: Mutex<Vec<Request>>,
     keys: Mutex<Vec<Option<RequestKey>>>,
     pub(super) changed: Mutex<Vec<FileChange>>,
+    /// Why the spec directory cannot be read.
+    pub(super) unreadable: Mutex<Option<String>>,
     answer: Box<Answering>,
 }
 
@@ -42,6 +44,7 @@ impl FakeCore {
             asked: Mutex::default(),
             keys: Mutex::default(),
             changed: Mutex::default(),
+            unreadable: Mutex::default(),
             answer: Box::new(answer),
         })
     }
@@ -82,16 +85,17 @@ impl Ask for FakeCore {
         Box::pin(async { answer })
     }
 
-    fn reload(&self) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>> {
-        Box::pin(async { Ok(Reply::Done) })
+    fn reload(&self) -> Pin<Box<dyn Future<Output = Reloaded> + Send + '_>> {
+        let unreadable = self.unreadable.lock().unwrap().clone();
+        Box::pin(async { Ok(unreadable) })
     }
 
-    fn change_file(
+    fn change_files(
         &self,
-        change: FileChange,
+        changes: Vec<FileChange>,
         _caller: Caller,
     ) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>> {
-        self.changed.lock().unwrap().push(change);
+        self.changed.lock().unwrap().extend(changes);
         Box::pin(async { Ok(Reply::Done) })
     }
 }

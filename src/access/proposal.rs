@@ -169,6 +169,30 @@ pub(super) fn others_in<'t>(tasks: &'t [TaskView], path: &str, task: &TaskId) ->
     others.map(|view| view.task_id.as_str()).collect()
 }
 
+/// The tasks that would lose this one as their upstream if its file defined nothing any more.
+pub(super) async fn dependents(
+    app: &App,
+    caller: Caller,
+    task: &TaskId,
+    path: &str,
+) -> Result<Vec<TaskId>, Problem> {
+    let emptied = SpecFile {
+        path: path.to_owned(),
+        hash: String::new(),
+        uid: None,
+        specs: Vec::new(),
+        places: Vec::new(),
+        errors: Vec::new(),
+        warnings: Vec::new(),
+    };
+    let request = Request::Plan { files: vec![emptied], whole: false };
+    let Reply::Plan(view) = app.ask(request, caller).await? else {
+        return Err(Problem::misanswered("a plan"));
+    };
+    let of_it = view.tasks.into_iter().find(|planned| planned.task_id == *task);
+    Ok(of_it.map(|planned| planned.broken_dependents).unwrap_or_default())
+}
+
 /// A task whose file the door must not touch.
 pub(super) fn elsewhere(app: &Shared, task: &TaskId, file: &str) -> Problem {
     Problem::new(
@@ -178,6 +202,31 @@ pub(super) fn elsewhere(app: &Shared, task: &TaskId, file: &str) -> Problem {
             app.spec_dir.display()
         ),
     )
+}
+
+/// A refusal with a list of faults.
+pub(super) fn refusal(
+    code: RejectionCode,
+    detail: impl Into<String>,
+    errors: Vec<SpecError>,
+) -> Problem {
+    let mut problem = Problem::new(code, detail);
+    problem.rejection.errors = errors;
+    problem
+}
+
+/// The refusal of files that were written but whose tasks are not in force.
+pub(super) async fn not_in_force(app: &App, caller: Caller, paths: &[&str]) -> Problem {
+    let errors = status(app, caller).await.map(|status| status.spec_errors).unwrap_or_default();
+    let ours = errors.into_iter().filter(|e| paths.contains(&e.file.as_str())).collect();
+    let unique: BTreeSet<&str> = paths.iter().copied().collect();
+    let paths: Vec<&str> = unique.into_iter().collect();
+    let detail = format!(
+        "written but not in force: {}; the directory was changed by somebody else meanwhile, see \
+         what is there now and repeat",
+        paths.join(", ")
+    );
+    refusal(RejectionCode::Conflict, detail, ours)
 }
 
 /// What the directory would be with these files in it: faults of the files themselves first, then

@@ -1,5 +1,6 @@
 //! The table of routes (contract §6). Each is there under `/v1` too.
 
+mod apply;
 mod daemon;
 mod definitions;
 mod events;
@@ -18,7 +19,7 @@ use super::problem::Problem;
 use super::state::App;
 
 /// Paths, for the hint that an unknown one gets.
-const PATHS: [&str; 36] = [
+const PATHS: [&str; 37] = [
     "/tasks",
     "/tasks/{id}",
     "/tasks/{id}/instances",
@@ -29,6 +30,7 @@ const PATHS: [&str; 36] = [
     "/tasks/{id}/rollback",
     "/tasks/{id}/unpin",
     "/plan",
+    "/apply",
     "/instances",
     "/instances/{id}",
     "/instances/{id}/cancel",
@@ -81,7 +83,8 @@ fn table() -> Router<App> {
         .route("/tasks/{id}/history", get(revisions::history))
         .route("/tasks/{id}/rollback", post(revisions::rollback))
         .route("/tasks/{id}/unpin", post(revisions::unpin))
-        .route("/plan", post(definitions::plan))
+        .route("/plan", post(apply::plan))
+        .route("/apply", post(apply::apply))
         .route("/instances", get(instances::list))
         .route("/instances/{id}", get(instances::show))
         .route("/instances/{id}/cancel", post(instances::cancel))

@@ -56,17 +56,21 @@ fn hide(value: &mut Value) {
 
 /// The definition with the values of secret parameters masked.
 pub(super) fn masked_spec(spec: &Arc<TaskSpec>) -> Arc<TaskSpec> {
-    let names: Names = names_in(spec).collect();
+    masked_with(spec, &names_in(spec).collect())
+}
+
+/// The definition with the values of these parameters masked.
+pub(super) fn masked_with(spec: &Arc<TaskSpec>, names: &Names) -> Arc<TaskSpec> {
     if names.is_empty() {
         return Arc::clone(spec);
     }
     let mut masked = TaskSpec::clone(spec);
-    for schema in masked.runtime_params.values_mut().filter(|p| p.secret) {
+    for (_, schema) in masked.runtime_params.iter_mut().filter(|(name, _)| names.contains(*name)) {
         schema.default = schema.default.as_ref().map(|_| Value::from(MASK));
         schema.allowed.iter_mut().for_each(|value| *value = Value::from(MASK));
     }
     for trigger in &mut masked.triggers {
-        mask(&mut trigger.params, &names);
+        mask(&mut trigger.params, names);
     }
     Arc::new(masked)
 }

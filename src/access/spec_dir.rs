@@ -19,6 +19,7 @@ use self::folder::{Entry, Folder, Kind, Stamp, Trust, c_name, text};
 use self::look::{Look, Looking, look_at_all, path_text};
 pub use self::settle::Heard;
 use self::settle::{Seen, Settling};
+pub use self::write::Halted;
 use super::spec_yaml::{SpecContext, content_hash};
 use crate::limits;
 use crate::model::event::{Definitions, SpecError, SpecFile};

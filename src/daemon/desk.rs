@@ -11,7 +11,7 @@ use super::spec_watch::SpecWatch;
 use crate::model::event::Event;
 use crate::model::id::ReplyTo;
 use crate::model::request::{
-    Answer, Ask, Caller, FileChange, Rejection, RejectionCode, Reply, Request,
+    Answer, Ask, Caller, FileChange, Rejection, RejectionCode, Reloaded, Reply, Request,
 };
 
 /// Senders of those who wait, by ticket. Locked for a map operation only, never over an await.
@@ -64,11 +64,11 @@ impl Desk {
 
     async fn put(&self, request: Request, caller: Caller) -> Answer {
         // Nothing is left behind by a client that goes while it waits for room.
-        let Ok(room) = self.events.reserve().await else { return stopping() };
+        let Ok(room) = self.events.reserve().await else { return Err(is_stopping()) };
         let reply = ReplyTo(self.ticket.fetch_add(1, Ordering::Relaxed));
         let answer = self.waiting.enter(reply);
         room.send(Event::Request { request, caller, reply });
-        let mut answer = answer.await.unwrap_or_else(|_dismissed| stopping());
+        let mut answer = answer.await.unwrap_or_else(|_dismissed| Err(is_stopping()));
         if let Ok(Reply::Status(status)) = &mut answer {
             // What only the shell knows.
             status.degraded.extend(self.specs.status());
@@ -85,8 +85,8 @@ impl Desk {
     }
 }
 
-fn stopping() -> Answer {
-    Err(Rejection::new(RejectionCode::Unavailable, "the daemon is stopping; ask the next one"))
+fn is_stopping() -> Rejection {
+    Rejection::new(RejectionCode::Unavailable, "the daemon is stopping; ask the next one")
 }
 
 impl Ask for Desk {
@@ -98,25 +98,24 @@ impl Ask for Desk {
         Box::pin(self.put(request, caller))
     }
 
-    fn reload(&self) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>> {
+    fn reload(&self) -> Pin<Box<dyn Future<Output = Reloaded> + Send + '_>> {
         Box::pin(async {
-            if self.specs.reload().await.is_err() {
-                return stopping();
-            }
-            self.after_the_reading().await
+            let unreadable = self.specs.reload().await.map_err(|_stopped| is_stopping())?;
+            self.after_the_reading().await?;
+            Ok(unreadable)
         })
     }
 
-    fn change_file(
+    fn change_files(
         &self,
-        change: FileChange,
+        changes: Vec<FileChange>,
         caller: Caller,
     ) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>> {
         Box::pin(async move {
-            match self.specs.change(change, caller.uid).await {
+            match self.specs.change(changes, caller.uid).await {
                 Ok(Ok(())) => self.after_the_reading().await,
                 Ok(Err(rejection)) => Err(rejection),
-                Err(_stopped) => stopping(),
+                Err(_stopped) => Err(is_stopping()),
             }
         })
     }

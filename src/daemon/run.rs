@@ -16,12 +16,12 @@ use super::signals::{self, SignalError, SignalEvent};
 use super::spec_watch::{self, SpecSource, SpecWatch};
 use super::{arrivals, systemd};
 use crate::access::server::{Door, DoorArgs, DoorError};
-use crate::access::spec_dir::{Cue, SpecDir};
+use crate::access::spec_dir::{Cue, Halted, SpecDir};
 use crate::config::Config;
 use crate::execution::{ExecutionError, ExecutorPool, PoolArgs};
 use crate::limits;
 use crate::model::event::{Definitions, Event};
-use crate::model::request::{FileChange, Rejection, StopMode};
+use crate::model::request::{FileChange, StopMode};
 use crate::resource::{self, Opened, StoreError};
 use crate::scheduling::{Engine, Process};
 
@@ -86,8 +86,8 @@ impl SpecSource for SpecDir {
         Self::doubt(self, path, is_open, at);
     }
 
-    fn change(&mut self, change: &FileChange, uid: u32) -> Result<(), Rejection> {
-        Self::change(self, change, uid)
+    fn change(&mut self, changes: &[FileChange], uid: u32) -> Result<(), Halted> {
+        Self::change(self, changes, uid)
     }
 }
 

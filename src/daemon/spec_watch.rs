@@ -23,7 +23,7 @@ use self::plan::{Plan, parts};
 use self::reader::Reader;
 use super::clock::Clock;
 use super::watch::{DirWatch, HintReader, Hints, Writer};
-use crate::access::spec_dir::{Cue, Heard};
+use crate::access::spec_dir::{Cue, Halted, Heard};
 use crate::limits;
 use crate::model::event::{Definitions, Event};
 use crate::model::request::{FileChange, Rejection};
@@ -42,18 +42,18 @@ pub trait SpecSource: Send + 'static {
     /// What the last reading found in this file may have been half of a change.
     fn doubt(&mut self, path: &str, is_open: bool, at: Duration);
 
-    /// Changes a file, on somebody's behalf. Blocking.
+    /// Changes files, on somebody's behalf. Blocking.
     ///
     /// # Errors
-    /// A refusal; nothing has changed.
-    fn change(&mut self, change: &FileChange, uid: u32) -> Result<(), Rejection>;
+    /// A refusal, and how many of them have changed all the same.
+    fn change(&mut self, changes: &[FileChange], uid: u32) -> Result<(), Halted>;
 }
 
 /// What is asked of the watch.
 #[derive(Debug)]
 enum Order {
-    Reload(oneshot::Sender<()>),
-    Change { change: FileChange, uid: u32, done: oneshot::Sender<Result<(), Rejection>> },
+    Reload(oneshot::Sender<Option<String>>),
+    Change { changes: Vec<FileChange>, uid: u32, done: oneshot::Sender<Result<(), Rejection>> },
 }
 
 /// Where to ask for a reading or a change.
@@ -71,32 +71,34 @@ pub struct Stopped;
 impl SpecWatch {
     /// Reads the directory now; resolves once what was found has been sent to the loop (or
     /// nothing had changed). What is being saved just then is waited for, for
-    /// [`limits::SPEC_OPEN_SETTLE`] at most. A `SIGHUP` and `schedctl reload` come here.
+    /// [`limits::SPEC_OPEN_SETTLE`] at most. A `SIGHUP` and `schedctl reload` come here. `Some`: why
+    /// the directory could not be read.
     ///
     /// Cancel safe: the reading then takes place all the same.
     ///
     /// # Errors
     /// [`Stopped`].
-    pub async fn reload(&self) -> Result<(), Stopped> {
+    pub async fn reload(&self) -> Result<Option<String>, Stopped> {
         let (done, answer) = oneshot::channel();
         self.orders.send(Order::Reload(done)).await.map_err(|_closed| Stopped)?;
         answer.await.map_err(|_dropped| Stopped)
     }
 
-    /// Changes a file of the directory and reads it; resolves once what was found has been sent to
-    /// the loop, or with the refusal. It counts as coming from the user `uid`.
+    /// Changes files of the directory and reads them, all in one reading; resolves once what was
+    /// found has been sent to the loop, or with the refusal. They count as coming from the user
+    /// `uid`.
     ///
-    /// Cancel safe: once sent, the change is carried out all the same.
+    /// Cancel safe: once sent, the changes are carried out all the same.
     ///
     /// # Errors
     /// [`Stopped`].
     pub async fn change(
         &self,
-        change: FileChange,
+        changes: Vec<FileChange>,
         uid: u32,
     ) -> Result<Result<(), Rejection>, Stopped> {
         let (done, answer) = oneshot::channel();
-        let order = Order::Change { change, uid, done };
+        let order = Order::Change { changes, uid, done };
         self.orders.send(order).await.map_err(|_closed| Stopped)?;
         answer.await.map_err(|_dropped| Stopped)
     }
@@ -168,7 +170,7 @@ struct Watcher {
     /// What was heard of names in the directory since the last reading.
     heard: BTreeMap<OsString, Heard>,
     /// Who waits for a reading, and until when.
-    reloads: Vec<(oneshot::Sender<()>, Duration)>,
+    reloads: Vec<(oneshot::Sender<Option<String>>, Duration)>,
     unreadable: Option<String>,
     is_first: bool,
 }
@@ -191,8 +193,8 @@ impl Watcher {
                         self.note_hints();
                         self.read_and_send(true).await
                     }
-                    Some(Order::Change { change, uid, done }) => {
-                        self.change(change, uid, done).await
+                    Some(Order::Change { changes, uid, done }) => {
+                        self.change(changes, uid, done).await
                     }
                     None => {
                         self.note_hints();
@@ -241,32 +243,32 @@ impl Watcher {
         let is_quiet = self.plan.is_quiet();
         let is_over = |until: Duration| is_quiet || until <= now;
         for (done, _) in self.reloads.extract_if(.., |(_, until)| is_over(*until)) {
-            if done.send(()).is_err() {
+            if done.send(self.unreadable.clone()).is_err() {
                 debug!("whoever asked for a reading has gone");
             }
         }
     }
 
-    /// Carries out a change and reads it; whether there is any use in going on.
+    /// Carries out changes and reads them, those too after which it came to a halt; whether there is
+    /// any use in going on.
     async fn change(
         &mut self,
-        change: FileChange,
+        changes: Vec<FileChange>,
         uid: u32,
         done: oneshot::Sender<Result<(), Rejection>>,
     ) -> bool {
-        let name = match &change {
-            FileChange::Write { name, .. } | FileChange::Remove { name } => OsString::from(name),
-        };
-        let Some(changed) = self.blocking(move |r| r.source.change(&change, uid)).await else {
+        let names: Vec<OsString> = changes.iter().map(|change| change.name().into()).collect();
+        let Some(changed) = self.blocking(move |r| r.source.change(&changes, uid)).await else {
             return false;
         };
         let mut goes_on = true;
-        if changed.is_ok() {
+        let count = changed.as_ref().map_or_else(|halted| halted.done, |()| names.len());
+        if count > 0 {
             self.note_hints();
-            self.heard.insert(name, Heard::Ours);
+            self.heard.extend(names.into_iter().take(count).map(|name| (name, Heard::Ours)));
             goes_on = self.read_and_send(false).await;
         }
-        if done.send(changed).is_err() {
+        if done.send(changed.map_err(|halted| halted.why)).is_err() {
             debug!("whoever asked for a change has gone");
         }
         goes_on

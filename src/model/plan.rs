@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::id::{InstanceId, TaskId};
+use super::spec::TaskSpec;
 use super::spec_error::SpecError;
 use super::time::Timestamp;
 
@@ -76,6 +77,9 @@ pub struct RevisionView {
     pub pinned: bool,
     /// What differs from the revision before; empty for the first.
     pub changes: Vec<FieldChange>,
+    /// The whole definition, secrets masked, if this revision was asked for; else null.
+    #[serde(default)]
+    pub spec: Option<std::sync::Arc<TaskSpec>>,
 }
 
 /// What taking some files into the spec directory would change (`schedctl plan`).
@@ -128,6 +132,50 @@ pub enum TaskChange {
     Removed,
     /// Nothing: it is pinned, and its file as it would be is still the one the pin ignores.
     Ignored,
+}
+
+/// What putting files into the spec directory has changed (`schedctl apply`).
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApplyView {
+    /// The tasks that the files define, then those that they no longer do.
+    pub tasks: Vec<AppliedTask>,
+    /// What was accepted but deserves a word.
+    pub warnings: Vec<SpecError>,
+}
+
+/// What became of one task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AppliedTask {
+    /// The task.
+    pub task_id: TaskId,
+    /// What became of it.
+    pub result: Applied,
+    /// The revision in force; null: it is gone.
+    pub revision: Option<u64>,
+    /// The file that defines it; of a removed one, that did.
+    pub file: String,
+    /// Upstreams that it names and no file defines.
+    pub unresolved: Vec<TaskId>,
+    /// A rollback keeps its revision in force, whatever the file says.
+    pub pinned: bool,
+    /// Tasks that have lost this one as their upstream.
+    pub broken_dependents: Vec<TaskId>,
+}
+
+/// What became of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Applied {
+    /// It is new.
+    Created,
+    /// Its definition, or the file of it, is another.
+    Configured,
+    /// Nothing.
+    Unchanged,
+    /// It is gone.
+    Removed,
 }
 
 #[cfg(test)]

@@ -253,6 +253,16 @@ pub enum FileChange {
     },
 }
 
+impl FileChange {
+    /// The file's name in the directory.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Write { name, .. } | Self::Remove { name } => name,
+        }
+    }
+}
+
 /// Kinds of refusal: what a program branches on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -291,6 +301,9 @@ impl Rejection {
     }
 }
 
+/// What became of a reading that was asked for: `Some`, why there was nothing to be read.
+pub type Reloaded = Result<Option<String>, Rejection>;
+
 /// The core, as the door sees it: one question, one answer.
 pub trait Ask: Send + Sync {
     /// Puts a request on the event channel and waits for its answer.
@@ -303,15 +316,16 @@ pub trait Ask: Send + Sync {
     ) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>>;
 
     /// Reads the spec directory again now (`schedctl reload`) and waits until the core has it.
-    fn reload(&self) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>>;
+    /// `Some`: why the directory could not be read; what was defined before stays in force then.
+    fn reload(&self) -> Pin<Box<dyn Future<Output = Reloaded> + Send + '_>>;
 
-    /// Changes a file of the spec directory, synced to the disk, and waits until the core has
-    /// taken note of it. What the file says must have been checked before.
+    /// Changes files of the spec directory, synced to the disk, and waits until the core has
+    /// taken note of all of them at once. What the files say must have been checked before.
     ///
-    /// Cancel safe: once begun, the change is carried out all the same.
-    fn change_file(
+    /// Cancel safe: once begun, the changes are carried out all the same.
+    fn change_files(
         &self,
-        change: FileChange,
+        changes: Vec<FileChange>,
         caller: Caller,
     ) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>>;
 }

@@ -41,6 +41,7 @@ pub fn check_set(files: Vec<SpecFile>) -> SetFaults {
     let plan = registry.read(Definitions { changed: files, present, ..Definitions::default() });
     let mut errors = plan.refused;
     errors.retain(|error| !own.contains(error));
+    errors.iter_mut().for_each(forget_what_is_in_force);
     errors.sort();
     let mut warnings = Vec::new();
     for Placed { file, spec, places } in specs.values() {
@@ -54,6 +55,14 @@ pub fn check_set(files: Vec<SpecFile>) -> SetFaults {
         share(spec, &registry, &mut |message| warn("taskId", message));
     }
     SetFaults { errors, warnings }
+}
+
+/// Nothing is in force here: of two files with one id neither has the better right.
+fn forget_what_is_in_force(error: &mut SpecError) {
+    if let Some((twin, _)) = error.message.split_once(", which stays in force;") {
+        let twin = twin.replacen(" is already defined in ", " is defined in ", 1);
+        error.message = format!("{twin} too; give this one another id or remove one of the two");
+    }
 }
 
 /// A definition and where it stands.

@@ -34,7 +34,7 @@ fn json_has_every_field_of_the_contract() {
         TaskSpec::shell("b.t.v1", "true").with(&json!({"dependsOn": ["a.t.v1"]})),
     ]);
     sched.write_spec("bad.yaml", "taskId: x.v1\n");
-    sched.good(&["reload"]);
+    assert_eq!(sched.ctl(&["reload"]).status, 6);
     sched.good(&["emit", "ev"]);
     let squeezed = |keys: &str| keys.split_whitespace().collect::<Vec<_>>().join(" ");
     // While it runs most values are absent, and null.

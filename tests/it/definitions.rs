@@ -53,6 +53,8 @@ fn the_history_tells_each_revision_and_what_it_changed() {
 
     let diff = sched.good(&["history", "v.t.v1", "--diff", "2..1"]);
     assert_eq!(diff, "handler: \"echo two\" -> \"echo one\"\n");
+    let pair = sched.json(&["history", "v.t.v1", "--diff", "2..1"]);
+    assert_eq!(pair, json!([{"path": "handler", "from": "echo two", "to": "echo one"}]));
     assert!(sched.good(&["history", "v.t.v1", "--diff"]).contains("revision 2, active:"));
     assert!(sched.good(&["history", "v.t.v1"]).contains("ACTIVE"));
     assert_eq!(sched.ctl(&["history", "v.t.v1", "--diff", "1..7"]).status, 4);
@@ -116,7 +118,9 @@ fn files_are_validated_together_without_a_daemon() {
     assert!(about("-", "retry"), "{found:#}");
     assert!(about("a.yaml", "b.t.v1") && about("b.yaml", "a.t.v1"), "the cycle: {found:#}");
     assert!(about("c.yaml", "twice.yaml"), "one id in two files: {found:#}");
-    assert!(bad.err.contains("-:5:1: retires"), "{bad:?}");
+    assert_eq!(bad.err, "", "a program is told all of it once");
+    let text = piped(&sched, &["validate", dir, more, "-"], broken);
+    assert!(text.err.contains("-:5:1: retires") && text.out.is_empty(), "{text:?}");
 }
 
 #[test]
@@ -187,9 +191,17 @@ fn one_bad_file_among_good_ones_and_nothing_is_written() {
     new("b.yaml", "taskId: bad.t.v1\nversion: 1\nowner: o\ntaskType: SHELL\nretires: 3\n");
     let refused = sched.ctl(&["apply", dir]);
     assert_eq!(refused.status, 6, "{refused:?}");
-    for word in ["b.yaml:5:1", "retires", "handler", "nothing was written"] {
+    let place = format!("{dir}/b.yaml:5:1");
+    for word in [place.as_str(), "retires", "handler", "nothing was written"] {
         assert!(refused.err.contains(word), "{word}: {refused:?}");
     }
+    // To a program in the form of a plan, of the file as it was given too.
+    let refused = sched.ctl(&["apply", dir, "-o", "json"]);
+    let planned = sched.ctl(&["plan", dir, "-o", "json"]);
+    assert_eq!((refused.status, planned.status, planned.err.as_str()), (6, 6, ""));
+    let errors = |ran: &Ran| serde_json::from_str::<Value>(&ran.out).unwrap()["errors"].clone();
+    assert_eq!(errors(&refused), errors(&planned));
+    assert_eq!(errors(&refused)[0]["file"], format!("{dir}/b.yaml"));
     // A file that is good by itself, and closes a cycle with what is there.
     let needs = |task: &str, upstream: &str| {
         TaskSpec::shell(task, "true").with(&json!({"dependsOn": [upstream]})).text()
@@ -261,6 +273,126 @@ fn files_between_which_a_task_moves_are_applied_in_whatever_order() {
     let task = sched.get("/tasks/m.a.v1");
     assert!(task["file"].as_str().unwrap().ends_with("a.yaml"), "{task:#}");
     assert_eq!(sched.get("/status")["specErrors"], json!([]));
+}
+
+#[test]
+fn tasks_swap_their_files_in_one_change_that_a_dry_run_foretells() {
+    let sched = Sched::new();
+    let two =
+        |one: &str, other: &str| format!("{}\n---\n{}\n", text(one, "true"), text(other, "true"));
+    sched.write_spec("a.yaml", &two("s.a.v1", "s.b.v1"));
+    sched.write_spec("b.yaml", &text("s.c.v1", "true"));
+    sched.good(&["reload"]);
+    fs::create_dir(sched.path("new")).unwrap();
+    let dir = sched.path("new");
+    fs::write(dir.join("a.yaml"), text("s.c.v1", "true")).unwrap();
+    fs::write(dir.join("b.yaml"), two("s.a.v1", "s.b.v1")).unwrap();
+    let dir = dir.to_str().unwrap();
+    let planned = sched.good(&["apply", "--dry-run", dir]);
+    assert_eq!(planned.matches("moved to").count(), 3, "{planned}");
+    let applied = sched.json(&["apply", dir]);
+    let results: Vec<&Value> = applied.as_array().unwrap().iter().map(|t| &t["result"]).collect();
+    assert_eq!(results, vec![&json!("configured"); 3]);
+    for (task, file) in [("s.a.v1", "b.yaml"), ("s.b.v1", "b.yaml"), ("s.c.v1", "a.yaml")] {
+        let view = sched.get(&format!("/tasks/{task}"));
+        assert!(view["file"].as_str().unwrap().ends_with(file), "{view:#}");
+        assert_eq!(view["revision"], 1, "only the file is another");
+    }
+    assert_eq!(sched.get("/status")["specErrors"], json!([]));
+}
+
+#[test]
+fn an_empty_file_is_refused_by_plan_and_apply_alike() {
+    let sched = Sched::new();
+    sched.task("e.t.v1", "true");
+    let file = sched.path("e.t.v1.yaml");
+    fs::write(&file, "# later\n").unwrap();
+    let file = file.to_str().unwrap();
+    for verb in ["plan", "apply"] {
+        let refused = sched.ctl(&[verb, file]);
+        assert_eq!(refused.status, 6, "{refused:?}");
+        assert!(refused.err.contains(&format!("{file}: defines no task")), "{refused:?}");
+    }
+    assert_eq!(script_of(&sched, "e.t.v1"), "true");
+    fs::create_dir(sched.path("none")).unwrap();
+    for verb in ["plan", "apply", "validate"] {
+        let refused = sched.ctl(&[verb, sched.path("none").to_str().unwrap()]);
+        assert!(refused.status == 6 && refused.err.contains("no spec files in"), "{refused:?}");
+        let missing = sched.ctl(&[verb, "no/such.yaml"]);
+        assert!(missing.status == 4 && missing.err.contains("no/such.yaml"), "{missing:?}");
+    }
+}
+
+#[test]
+fn a_task_that_a_file_no_longer_defines_is_told_to_be_removed_with_who_waits_for_it() {
+    let sched = Sched::new();
+    let below = TaskSpec::shell("g.b.v1", "true").with(&json!({"dependsOn": ["g.a.v1"]}));
+    let file = sched.path("g.yaml");
+    fs::write(&file, format!("{}\n---\n{}\n", text("g.a.v1", "true"), below.text())).unwrap();
+    let path = file.to_str().unwrap().to_owned();
+    let first = sched.ctl(&["apply", &path]);
+    assert_eq!((first.status, first.err.as_str()), (0, ""), "both come with this file");
+    fs::write(&file, below.text()).unwrap();
+    let said = sched.ctl(&["apply", &path]);
+    assert_eq!(said.status, 0, "{said:?}");
+    assert!(said.out.contains("g.a.v1 removed"), "{said:?}");
+    assert!(said.err.contains("g.b.v1 now wait for g.a.v1"), "{said:?}");
+    // A task with a file of its own is taken away with the same word.
+    sched.task("g.a.v1", "true");
+    let said = sched.ctl(&["remove", "g.a.v1"]);
+    assert!(said.status == 0 && said.err.contains("g.b.v1 now wait for g.a.v1"), "{said:?}");
+}
+
+#[test]
+fn a_removed_task_comes_back_by_its_revision() {
+    let sched = Sched::new();
+    sched.task("k.t.v1", "echo one");
+    sched.task("k.t.v1", "echo two");
+    let removed = sched.json(&["remove", "k.t.v1"]);
+    assert_eq!((&removed["taskId"], &removed["brokenDependents"]), (&json!("k.t.v1"), &json!([])));
+    let refused = sched.ctl(&["rollback", "k.t.v1", "1", "-y"]);
+    assert_eq!(refused.status, 6, "{refused:?}");
+    assert!(refused.err.contains("history k.t.v1 --revision 1"), "{refused:?}");
+    assert_eq!(sched.ctl(&["history", "k.t.v1", "--revision", "7"]).status, 4);
+    let definition = sched.good(&["history", "k.t.v1", "--revision", "1"]);
+    let back = sched.path("k.t.v1.yaml");
+    fs::write(&back, definition).unwrap();
+    let back = back.to_str().unwrap();
+    sched.good(&["validate", back]);
+    sched.good(&["apply", back]);
+    assert_eq!(script_of(&sched, "k.t.v1"), "echo one");
+}
+
+#[test]
+fn a_reload_says_what_it_could_not_read() {
+    let sched = Sched::new();
+    sched.task("l.t.v1", "true");
+    let good = sched.ctl(&["reload"]);
+    assert_eq!((good.status, good.err.as_str()), (0, "1 task in force\n"));
+    sched.write_spec("bad.yaml", "taskId: [\n");
+    let bad = sched.ctl(&["reload"]);
+    assert!(bad.status == 6 && bad.err.contains("1 error,"), "{bad:?}");
+    fs::remove_file(sched.spec_path("bad.yaml")).unwrap();
+    fs::rename(sched.path("sched.d"), sched.path("away.d")).unwrap();
+    let none = sched.ctl(&["reload", "-o", "json"]);
+    let said: Value = serde_json::from_str(&none.out).unwrap();
+    assert_eq!((none.status, &said["tasks"]), (1, &json!(1)), "{none:?}");
+    assert!(said["unreadable"].as_str().unwrap().contains("sched.d"), "{none:?}");
+    fs::rename(sched.path("away.d"), sched.path("sched.d")).unwrap();
+    sched.good(&["reload"]);
+}
+
+#[test]
+fn a_type_that_only_a_configuration_knows_is_refused_with_where_it_was_looked_for() {
+    let sched = Sched::prepared(&json!({}));
+    let file = sched.path("x.yaml");
+    let spec = "taskId: x.t.v1\nversion: 1\nowner: o\ntaskType: SETTLE\nhandler: x\n";
+    fs::write(&file, spec).unwrap();
+    let file = file.to_str().unwrap();
+    let bad = sched.ctl(&["validate", file]);
+    assert_eq!(bad.status, 6, "{bad:?}");
+    assert!(bad.err.lines().last().unwrap().contains("--config FILE"), "{bad:?}");
+    assert_eq!(sched.ctl(&["validate", file, "--config", "no/such.yaml"]).status, 4);
 }
 
 #[test]
@@ -372,8 +504,10 @@ fn a_rollback_pins_and_its_end_follows_the_file_again() {
     sched.write_spec("v.t.v1.yaml", &text("v.t.v1", "echo two"));
     sched.good(&["reload"]);
     is_pinned();
-    sched.good(&["unpin", "v.t.v1"]);
+    assert_eq!(sched.json(&["unpin", "v.t.v1"])["wasPinned"], true);
     assert_eq!(sched.get("/tasks/v.t.v1")["status"], "ACTIVE");
+    let again = sched.ctl(&["unpin", "v.t.v1"]);
+    assert!(again.status == 0 && again.err.contains("is not pinned"), "{again:?}");
     runs("two\n");
 }
 

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::access::extract::{Body, Name};
 use crate::access::problem::Problem;
+use crate::access::proposal;
 use crate::access::state::App;
 use crate::model::id::QueueName;
 use crate::model::record::Target;
@@ -125,13 +126,20 @@ pub(super) async fn resume_all(
     Ok(Json(json!({})))
 }
 
-/// `POST /reload`: answered when the core has what the spec directory holds now.
+/// `POST /reload`: answered when the core has what the spec directory holds now, with how many
+/// tasks are in force, what is wrong with files, and why the directory cannot be read, if so.
 pub(super) async fn reload(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     Body(EmptyBody {}): Body<EmptyBody>,
 ) -> Result<Json<Value>, Problem> {
-    app.ask.reload().await?;
-    Ok(Json(json!({})))
+    let unreadable = app.ask.reload().await?;
+    let status = proposal::status(&app, caller).await?;
+    Ok(Json(json!({
+        "tasks": status.tasks,
+        "specErrors": status.spec_errors,
+        "unreadable": unreadable,
+    })))
 }
 
 /// The body of a stop.

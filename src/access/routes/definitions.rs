@@ -1,9 +1,7 @@
-//! Definitions brought to the door: planned, put into the spec directory, taken out of it.
+//! A definition brought to the door: put into the spec directory, taken out of it.
 //!
 //! The directory stays the truth: what is accepted here is a file there, and in force once the
 //! core has read it. Bringing the same file again changes nothing, so these orders need no key.
-
-use std::collections::BTreeSet;
 
 use axum::Json;
 use axum::extract::{Extension, State};
@@ -12,81 +10,14 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::access::extract::{Body, Name, Params, SpecBody, task_id};
+use crate::access::extract::{Name, Params, SpecBody, flag, task_id};
 use crate::access::problem::Problem;
 use crate::access::proposal::{self, Proposal, Read};
 use crate::access::secrets::masked_spec;
 use crate::access::state::App;
-use crate::limits;
 use crate::model::event::{SpecError, SpecFile};
-use crate::model::plan::PlanView;
 use crate::model::request::{Caller, FileChange, RejectionCode, Reply, Request};
 use crate::model::view::TaskView;
-
-/// The body of `POST /plan`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct PlanBody {
-    files: Vec<PlanFile>,
-    /// They are all that the directory would hold.
-    #[serde(default)]
-    whole: bool,
-}
-
-/// One file of a plan.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PlanFile {
-    /// Its name in the directory; null: after the one task that it defines.
-    #[serde(default)]
-    name: Option<String>,
-    text: String,
-}
-
-/// `POST /plan`: what these files would change; changes nothing. What is wrong with them is part of
-/// the answer.
-pub(super) async fn plan(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    Body(PlanBody { files, whole }): Body<PlanBody>,
-) -> Result<Json<PlanView>, Problem> {
-    if files.len() > limits::PLAN_FILES_MAX {
-        let (found, max) = (files.len(), limits::PLAN_FILES_MAX);
-        return Err(Problem::invalid(format!("{found} files; at most {max} are planned at once")));
-    }
-    let mut names = BTreeSet::new();
-    let mut refused = Vec::new();
-    let mut proposals = Vec::with_capacity(files.len());
-    for PlanFile { name, text } in files {
-        if let Some(why) = name.as_deref().and_then(proposal::name_fault) {
-            refused.push(proposal::fault(name.as_deref().unwrap_or_default(), why));
-            continue;
-        }
-        if let Some(name) = &name
-            && !names.insert(name.clone())
-        {
-            return Err(Problem::invalid(format!("{name} is among the files twice; send it once")));
-        }
-        proposals.push(Proposal { name, text: text.into_bytes() });
-    }
-    let tasks = proposal::tasks(&app, caller).await?;
-    let reads = proposal::read(&app, caller, &tasks, proposals).await?;
-    let mut files = Vec::with_capacity(reads.len());
-    let mut warnings = Vec::new();
-    for Read { name, file, .. } in reads {
-        if name.is_some() {
-            files.push(file);
-        } else {
-            // It has no place in the directory, so the core has nothing to say of it.
-            refused.extend(file.errors);
-            warnings.extend(file.warnings);
-        }
-    }
-    let mut view = proposal::plan(&app, caller, files, whole).await?;
-    view.errors.splice(0..0, refused);
-    view.warnings.splice(0..0, warnings);
-    Ok(Json(view))
-}
 
 /// The query of `POST /tasks`.
 #[derive(Debug, Default, Deserialize)]
@@ -118,9 +49,9 @@ pub(super) async fn define(
     let planned = proposal::plan(&app, caller, vec![file.clone()], false).await?;
     if !planned.errors.is_empty() {
         let detail = format!("{} does not fit the set in force; nothing was written", file.path);
-        return Err(refusal(RejectionCode::Conflict, detail, planned.errors));
+        return Err(proposal::refusal(RejectionCode::Conflict, detail, planned.errors));
     }
-    app.ask.change_file(FileChange::Write { name, text }, caller).await?;
+    app.ask.change_files(vec![FileChange::Write { name, text }], caller).await?;
     let views = in_force(&app, caller, &file).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(match views.as_slice() {
@@ -149,15 +80,9 @@ fn sound(reads: Vec<Read>) -> Result<(String, SpecFile, Vec<u8>), Problem> {
                 "the spec has {count} error{}; nothing was written",
                 if count == 1 { "" } else { "s" }
             );
-            Err(refusal(RejectionCode::Invalid, detail, errors))
+            Err(proposal::refusal(RejectionCode::Invalid, detail, errors))
         }
     }
-}
-
-fn refusal(code: RejectionCode, detail: String, errors: Vec<SpecError>) -> Problem {
-    let mut problem = Problem::new(code, detail);
-    problem.rejection.errors = errors;
-    problem
 }
 
 /// Refuses a task that lives in another file; says whether any is new.
@@ -194,10 +119,12 @@ async fn in_force(app: &App, caller: Caller, file: &SpecFile) -> Result<Vec<Task
                 view.spec = view.spec.as_ref().map(masked_spec);
                 views.push(*view);
             }
-            Ok(Reply::Task(_)) => return Err(not_in_force(app, caller, file).await),
+            Ok(Reply::Task(_)) => {
+                return Err(proposal::not_in_force(app, caller, &[&file.path]).await);
+            }
             Ok(_) => return Err(Problem::misanswered("a task")),
             Err(problem) if problem.rejection.code == RejectionCode::NotFound => {
-                return Err(not_in_force(app, caller, file).await);
+                return Err(proposal::not_in_force(app, caller, &[&file.path]).await);
             }
             Err(problem) => return Err(problem),
         }
@@ -205,23 +132,23 @@ async fn in_force(app: &App, caller: Caller, file: &SpecFile) -> Result<Vec<Task
     Ok(views)
 }
 
-async fn not_in_force(app: &App, caller: Caller, file: &SpecFile) -> Problem {
-    let errors = proposal::status(app, caller).await.map(|status| status.spec_errors);
-    let ours = errors.unwrap_or_default().into_iter().filter(|e| e.file == file.path).collect();
-    let detail = format!(
-        "{} was written but is not in force: the directory was changed by somebody else meanwhile; \
-         see what is there now and repeat",
-        file.path
-    );
-    refusal(RejectionCode::Conflict, detail, ours)
+/// The query of `DELETE /tasks/{id}`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub(super) struct RemoveQuery {
+    /// Say what would be removed, and remove nothing.
+    #[serde(deserialize_with = "flag")]
+    dry_run: bool,
 }
 
 /// `DELETE /tasks/{id}`: takes the task's file out of the spec directory; what runs of it ends by
-/// itself. 409 if the file holds more than this task.
+/// itself. The answer names those who lose it as their upstream. 409 if the file holds more than
+/// this task.
 pub(super) async fn remove(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Name(id): Name,
+    Params(RemoveQuery { dry_run }): Params<RemoveQuery>,
 ) -> Result<Json<Value>, Problem> {
     let task = task_id(&id)?;
     let Reply::Task(view) = app.ask(Request::Task(task.clone()), caller).await? else {
@@ -246,14 +173,19 @@ pub(super) async fn remove(
             "{path} has errors, so that nobody knows what else it is to define; repair it, or \
              delete it by hand"
         );
-        return Err(refusal(RejectionCode::Conflict, detail, errors));
+        return Err(proposal::refusal(RejectionCode::Conflict, detail, errors));
     }
-    app.ask.change_file(FileChange::Remove { name }, caller).await?;
+    let broken = proposal::dependents(&app, caller, &task, &path).await?;
+    let removed = json!({ "taskId": task, "file": path, "brokenDependents": broken });
+    if dry_run {
+        return Ok(Json(removed));
+    }
+    app.ask.change_files(vec![FileChange::Remove { name }], caller).await?;
     match app.ask(Request::Task(task.clone()), caller).await {
         Ok(Reply::Task(left)) => Err(conflict(format!(
             "{path} is removed, but {} defines {task} too and has taken over; remove it once more",
             left.file
         ))),
-        Ok(_) | Err(_) => Ok(Json(json!({ "taskId": task, "file": path }))),
+        Ok(_) | Err(_) => Ok(Json(removed)),
     }
 }

@@ -26,15 +26,17 @@ const NAMED_MAX: usize = 10;
 pub(super) struct HistoryQuery {
     /// The revision whose differences to each are shown; without it: of each the one before.
     against: Option<u64>,
+    /// The revision whose whole definition is shown.
+    revision: Option<u64>,
 }
 
-/// `GET /tasks/{id}/history`: all revisions, oldest first, with what changed, secrets masked. A
-/// task whose definition was removed has them too.
+/// `GET /tasks/{id}/history`: all revisions, oldest first, with what changed, and on demand
+/// one's whole definition; secrets masked. A task whose definition was removed has them too.
 pub(super) async fn history(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Name(id): Name,
-    Params(HistoryQuery { against }): Params<HistoryQuery>,
+    Params(HistoryQuery { against, revision }): Params<HistoryQuery>,
 ) -> Result<Json<Vec<RevisionView>>, Problem> {
     let task = task_id(&id)?;
     // The core first: what it calls in force is then certainly stored.
@@ -47,16 +49,19 @@ pub(super) async fn history(
     let of = task.clone();
     let found = query::read(&app, move |history| {
         let revisions = history.revisions(&of)?;
-        if against.is_some_and(|base| revisions.iter().all(|r| r.revision != base)) {
-            return Ok(Err(revisions.iter().map(|r| r.revision).collect::<Vec<u64>>()));
+        let is_none = |wanted: &u64| revisions.iter().all(|r| r.revision != *wanted);
+        if let Some(wanted) = [against, revision].into_iter().flatten().find(is_none) {
+            let numbers: Vec<u64> = revisions.iter().map(|r| r.revision).collect();
+            return Ok(Err((wanted, numbers)));
         }
-        Ok(Ok(views(&revisions, in_force, against)))
+        Ok(Ok(views(&revisions, in_force, against, revision)))
     })
     .await?;
     match (found, missing) {
         (Ok(views), Some(missing)) if views.is_empty() => Err(missing),
         (Ok(views), _) => Ok(Json(views)),
-        (Err(numbers), _) => Err(no_revision(&task, against.unwrap_or(0), &numbers)),
+        (Err((_, numbers)), Some(missing)) if numbers.is_empty() => Err(missing),
+        (Err((wanted, numbers)), _) => Err(no_revision(&task, wanted, &numbers)),
     }
 }
 
@@ -64,6 +69,7 @@ fn views(
     revisions: &[Revision],
     in_force: Option<(u64, bool)>,
     against: Option<u64>,
+    whole: Option<u64>,
 ) -> Vec<RevisionView> {
     let names: Names = revisions.iter().flat_map(|r| secrets::names_in(&r.spec)).collect();
     let form = |revision: &Revision| serde_json::to_value(&*revision.spec).unwrap_or_default();
@@ -83,6 +89,8 @@ fn views(
             active,
             pinned: active && in_force.is_some_and(|(_, pinned)| pinned),
             changes: secrets::masked_changes(changes, &names),
+            spec: (whole == Some(revision.revision))
+                .then(|| secrets::masked_with(&revision.spec, &names)),
         });
         if base.is_none() {
             before = Some(now);
@@ -128,11 +136,22 @@ pub(super) async fn rollback(
         return Err(no_revision(&task, wanted, &numbers));
     };
     let order = Request::Rollback { task: task.clone(), revision: Box::new(revision) };
-    app.order(order, caller).await?;
-    Ok(Json(json!({ "taskId": task, "revision": wanted })))
+    match app.order(order, caller).await {
+        Ok(()) => Ok(Json(json!({ "taskId": task, "revision": wanted }))),
+        Err(problem) if problem.rejection.code == RejectionCode::NotFound => Err(Problem::new(
+            RejectionCode::Conflict,
+            format!(
+                "{task} cannot be rolled back: its file is gone, so that no revision of it is in \
+                 force; bring it back with schedctl apply, schedctl history {task} --revision \
+                 {wanted} shows its definition"
+            ),
+        )),
+        Err(problem) => Err(problem),
+    }
 }
 
-/// `POST /tasks/{id}/unpin`: what the file says counts again.
+/// `POST /tasks/{id}/unpin`: what the file says counts again. Harmless where nothing is pinned,
+/// which the answer tells.
 pub(super) async fn unpin(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
@@ -140,6 +159,9 @@ pub(super) async fn unpin(
     Body(EmptyBody {}): Body<EmptyBody>,
 ) -> Result<Json<Value>, Problem> {
     let task = task_id(&id)?;
+    let Reply::Task(view) = app.ask(Request::Task(task.clone()), caller).await? else {
+        return Err(Problem::misanswered("a task"));
+    };
     app.order(Request::Unpin { task: task.clone() }, caller).await?;
-    Ok(Json(json!({ "taskId": task })))
+    Ok(Json(json!({ "taskId": task, "wasPinned": view.pinned })))
 }

@@ -22,6 +22,7 @@ use crate::model::view::Live;
 
 use super::PATHS;
 
+mod apply;
 mod definitions;
 
 struct Answered {
@@ -394,7 +395,6 @@ async fn holds_and_priorities_reach_what_they_name() {
         ("/resume", "{}"),
         ("/tasks/a.v1/priority", r#"{"priority": "LOW"}"#),
         ("/shutdown", r#"{"mode": "DRAIN"}"#),
-        ("/reload", ""),
     ] {
         assert_eq!(post(&house, path, body).await.status, StatusCode::OK, "{path}");
     }

@@ -17,30 +17,78 @@ use crate::access::spec_yaml::content_hash;
 use crate::limits;
 use crate::model::request::{FileChange, Rejection, RejectionCode};
 
+/// Why changes came to a halt, and how far they had come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Halted {
+    /// So many of them, from the first, were made all the same.
+    pub done: usize,
+    /// What, where and why, and what was made by then.
+    pub why: Rejection,
+}
+
 impl SpecDir {
-    /// Carries out a change, synced to the disk. The next reading has to hear of the name as
+    /// Carries out changes, synced to the disk. The next reading has to hear of the names as
     /// [`super::Heard::Ours`]; what it then finds is said to come from `uid`.
     ///
+    /// All files are on the disk under hidden names before the first takes its place, so that a full
+    /// disk or a name in the way leaves everything as it was.
+    ///
     /// # Errors
-    /// A refusal with what, where and why; nothing has changed then, unless it says otherwise.
-    pub fn change(&mut self, change: &FileChange, uid: u32) -> Result<(), Rejection> {
-        let name = match change {
-            FileChange::Write { name, .. } | FileChange::Remove { name } => name,
-        };
-        check_name(name)?;
+    /// A refusal, and how many changes were made before it.
+    pub fn change(&mut self, changes: &[FileChange], uid: u32) -> Result<(), Halted> {
+        let nothing = |why: Rejection| Halted { done: 0, why };
+        changes.iter().try_for_each(|change| check_name(change.name())).map_err(nothing)?;
         let folder = self.open().map_err(|why| {
-            Rejection::new(RejectionCode::Conflict, format!("nothing is written: {why}"))
+            nothing(Rejection::new(RejectionCode::Conflict, format!("nothing is written: {why}")))
         })?;
-        let place = Place { folder: &folder, dir: &self.dir, name };
-        match change {
-            FileChange::Write { text, .. } => {
-                place.write(text)?;
+        let place = |(number, change): (usize, &FileChange)| Place {
+            folder: &folder,
+            dir: &self.dir,
+            name: change.name().to_owned(),
+            // Never read, since it begins with a dot, and of this process alone.
+            draft: format!(".schedd.{}.{number}.tmp", std::process::id()),
+        };
+        let places: Vec<Place<'_>> = changes.iter().enumerate().map(place).collect();
+        let mut done = 0;
+        let made = places
+            .iter()
+            .zip(changes)
+            .try_for_each(|(place, change)| place.prepare(change))
+            .and_then(|()| {
+                places.iter().zip(changes).try_for_each(|(place, change)| {
+                    place.carry_out(change)?;
+                    done += 1;
+                    Ok(())
+                })
+            });
+        if made.is_err() {
+            places.iter().skip(done).for_each(Place::drop_draft);
+        }
+        let synced = match (done, places.first()) {
+            (1.., Some(first)) => first.sync(changes),
+            _ => Ok(()),
+        };
+        for change in changes.iter().take(done) {
+            if let FileChange::Write { name, text } = change {
                 self.authors.insert(name.into(), (content_hash(text), uid));
             }
-            FileChange::Remove { .. } => place.remove()?,
         }
-        Ok(())
+        let halted = |why: Rejection| Halted { done, why: so_far(why, changes, done) };
+        made.map_err(halted)?;
+        synced.map_err(|why| Halted { done, why })
     }
+}
+
+/// The refusal with what had been changed before it.
+fn so_far(why: Rejection, changes: &[FileChange], done: usize) -> Rejection {
+    let names: Vec<&str> = changes.iter().take(done).map(FileChange::name).collect();
+    let detail = if names.is_empty() {
+        format!("{}; nothing has changed", why.detail)
+    } else {
+        let (all, names) = (changes.len(), names.join(", "));
+        format!("{}; {done} of {all} files were changed before that: {names}", why.detail)
+    };
+    Rejection { detail, ..why }
 }
 
 /// A name that the directory would read, and nothing but a name.
@@ -68,40 +116,59 @@ fn check_name(name: &str) -> Result<(), Rejection> {
 struct Place<'a> {
     folder: &'a Folder,
     dir: &'a Path,
-    name: &'a str,
+    name: String,
+    draft: String,
 }
 
 impl Place<'_> {
-    fn write(&self, content: &[u8]) -> Result<(), Rejection> {
-        let max = limits::SPEC_FILE_BYTES_MAX;
-        if content.len() > max {
-            let size = content.len();
-            let detail = format!("{} would have {size} bytes; at most {max} are read", self.name);
-            return Err(Rejection::new(RejectionCode::Invalid, detail));
+    /// All that can go wrong while nobody sees anything of it.
+    fn prepare(&self, change: &FileChange) -> Result<(), Rejection> {
+        match (change, self.entry()?) {
+            (FileChange::Write { text, .. }, entry) => {
+                let (size, max) = (text.len(), limits::SPEC_FILE_BYTES_MAX);
+                if size > max {
+                    let detail =
+                        format!("{} would have {size} bytes; at most {max} are read", self.name);
+                    return Err(Rejection::new(RejectionCode::Invalid, detail));
+                }
+                entry.map_or(Ok(()), |entry| self.check_kind(&entry))?;
+                self.write_draft(text)
+            }
+            (FileChange::Remove { .. }, None) => {
+                let detail = format!("there is no file {}", self.path());
+                Err(Rejection::new(RejectionCode::NotFound, detail))
+            }
+            // A link itself may go; what it leads to stays.
+            (FileChange::Remove { .. }, Some(entry)) if entry.kind == Kind::Link => Ok(()),
+            (FileChange::Remove { .. }, Some(entry)) => self.check_kind(&entry),
         }
-        if let Some(entry) = self.entry()? {
-            self.check_kind(&entry)?;
-        }
-        // Never read, since it begins with a dot, and of this process alone.
-        let draft = format!(".schedd.{}.tmp", std::process::id());
-        let written = self.draft(&draft, content).and_then(|()| {
-            renameat(self.folder.fd(), draft.as_str(), self.folder.fd(), self.name)
-                .map_err(|errno| self.failed("put in place", errno))
-        });
-        if written.is_err()
-            && let Err(errno) =
-                unlinkat(self.folder.fd(), draft.as_str(), UnlinkatFlags::NoRemoveDir)
-            && errno != Errno::ENOENT
-        {
-            tracing::warn!(file = draft, dir = %self.dir.display(), %errno, "draft left behind");
-        }
-        written.and_then(|()| self.sync("written"))
     }
 
-    fn draft(&self, draft: &str, content: &[u8]) -> Result<(), Rejection> {
+    fn carry_out(&self, change: &FileChange) -> Result<(), Rejection> {
+        let (fd, name) = (self.folder.fd(), self.name.as_str());
+        match change {
+            FileChange::Write { .. } => renameat(fd, self.draft.as_str(), fd, name)
+                .map_err(|errno| self.failed("put in place", errno)),
+            FileChange::Remove { .. } => unlinkat(fd, name, UnlinkatFlags::NoRemoveDir)
+                .map_err(|errno| self.failed("removed", errno)),
+        }
+    }
+
+    fn drop_draft(&self) {
+        let gone = unlinkat(self.folder.fd(), self.draft.as_str(), UnlinkatFlags::NoRemoveDir);
+        if let Err(errno) = gone
+            && errno != Errno::ENOENT
+        {
+            let (file, dir) = (&self.draft, self.dir.display());
+            tracing::warn!(file, %dir, %errno, "draft left behind");
+        }
+    }
+
+    fn write_draft(&self, content: &[u8]) -> Result<(), Rejection> {
         let flags =
             OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let mode = Mode::from_bits_truncate(0o644);
+        let draft = self.draft.as_str();
         let open = || openat(self.folder.fd(), draft, flags, mode);
         let fd = match open() {
             // A crash left it behind.
@@ -116,21 +183,8 @@ impl Place<'_> {
             .map_err(|error| self.failed("written", error))
     }
 
-    fn remove(&self) -> Result<(), Rejection> {
-        let Some(entry) = self.entry()? else {
-            let detail = format!("there is no file {}", self.path());
-            return Err(Rejection::new(RejectionCode::NotFound, detail));
-        };
-        if entry.kind != Kind::Link {
-            self.check_kind(&entry)?;
-        }
-        unlinkat(self.folder.fd(), self.name, UnlinkatFlags::NoRemoveDir)
-            .map_err(|errno| self.failed("removed", errno))?;
-        self.sync("removed")
-    }
-
     fn entry(&self) -> Result<Option<Entry>, Rejection> {
-        let Some(name) = c_name(OsStr::new(self.name)) else { return Ok(None) };
+        let Some(name) = c_name(OsStr::new(&self.name)) else { return Ok(None) };
         self.folder.entry(&name).map_err(|errno| self.failed("looked at", errno))
     }
 
@@ -141,7 +195,7 @@ impl Place<'_> {
             Kind::Folder => "is a directory".to_owned(),
             Kind::Other => "is not a regular file".to_owned(),
             Kind::Link => {
-                let to = readlinkat(self.folder.fd(), self.name).unwrap_or_default();
+                let to = readlinkat(self.folder.fd(), self.name.as_str()).unwrap_or_default();
                 format!(
                     "is a link to {}; change that file, or remove the link",
                     to.to_string_lossy()
@@ -151,15 +205,17 @@ impl Place<'_> {
         Err(Rejection::new(RejectionCode::Conflict, format!("{} {found}", self.path())))
     }
 
-    /// Until the directory is synced, a crash may undo the change.
-    fn sync(&self, done: &str) -> Result<(), Rejection> {
+    /// Until the directory is synced, a crash may undo the changes.
+    fn sync(&self, changes: &[FileChange]) -> Result<(), Rejection> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         openat(self.folder.fd(), ".", flags, Mode::empty()).and_then(fsync).map_err(|errno| {
             let error = std::io::Error::from(errno);
+            let names: Vec<&str> = changes.iter().map(FileChange::name).collect();
             let detail = format!(
-                "{} is {done}, but a power failure could undo that: the directory cannot be \
-                     synced: {error}",
-                self.path()
+                "{} is changed ({}), but a power failure could undo that: the directory cannot be \
+                 synced: {error}",
+                self.dir.display(),
+                names.join(", "),
             );
             Rejection::new(code_of(&error), detail)
         })
@@ -167,12 +223,12 @@ impl Place<'_> {
 
     fn failed(&self, step: &str, error: impl Into<std::io::Error>) -> Rejection {
         let error = error.into();
-        let detail = format!("{} cannot be {step}: {error}; nothing has changed", self.path());
+        let detail = format!("{} cannot be {step}: {error}", self.path());
         Rejection::new(code_of(&error), detail)
     }
 
     fn path(&self) -> String {
-        self.dir.join(self.name).to_string_lossy().into_owned()
+        self.dir.join(&self.name).to_string_lossy().into_owned()
     }
 }
 

@@ -101,7 +101,7 @@ pub(crate) enum Verb {
     Unpin(UnpinArgs),
     /// Print the JSON Schema of a spec, for editors
     Schema,
-    /// Have the daemon read the spec directory again now
+    /// Have the daemon read the spec directory again now (exit 6 if a file is wrong)
     Reload,
     /// List executors
     Executors,

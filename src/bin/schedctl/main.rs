@@ -11,6 +11,7 @@ mod socket;
 mod spec_files;
 mod time_text;
 mod verbs;
+mod yaml_text;
 
 use std::process::ExitCode;
 

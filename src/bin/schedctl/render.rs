@@ -125,6 +125,11 @@ pub(crate) fn clean(text: &str) -> String {
     out
 }
 
+/// So many of something.
+pub(crate) fn counted(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
 /// A state in its colour.
 pub(crate) fn state(state: InstanceState) -> Field {
     Field::toned(state.as_str(), tone_of(state))

@@ -1,13 +1,16 @@
 //! Spec files that the command line names: which they are, and their bytes. What is in them is not
 //! known here.
 
+use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use sched::access::spec_dir::is_spec_name;
 use sched::limits;
 use sched::model::event::SpecError;
+
+use crate::exit::Exit;
 
 /// The name of the standard input.
 const STDIN: &str = "-";
@@ -28,27 +31,56 @@ pub(crate) struct Given {
 pub(crate) struct Gathered {
     /// In the order of the command line, those of a directory by name.
     pub(crate) files: Vec<Given>,
-    /// One per file or directory that cannot be read.
+    /// One per file or directory that cannot be read, or holds nothing to be read.
     pub(crate) errors: Vec<SpecError>,
+    /// A path that was given is not there.
+    pub(crate) is_missing: bool,
 }
 
 /// Reads files, of directories those that the daemon would read, and `-` from `stdin`.
 pub(crate) fn gather(paths: &[PathBuf], stdin: &mut dyn Read) -> Gathered {
     let mut gathered = Gathered::default();
+    let mut seen = BTreeSet::new();
     for path in paths {
         if path.as_os_str() == STDIN {
             let read = bounded(stdin).map(|bytes| (None, STDIN.to_owned(), bytes));
             gathered.take(path, read);
         } else if path.is_dir() {
             match spec_files_in(path) {
-                Ok(files) => files.iter().for_each(|file| gathered.take(file, regular(file))),
+                Ok(files) if files.is_empty() => gathered.errors.push(empty(path)),
+                Ok(mut files) => {
+                    files.retain(|file| seen.insert(place(file)));
+                    files.iter().for_each(|file| gathered.take(file, regular(file)));
+                }
                 Err(error) => gathered.errors.push(unreadable(path, &error)),
             }
-        } else {
-            gathered.take(path, named(path));
+        } else if seen.insert(place(path)) {
+            let read = named(path);
+            // A link in a directory that leads nowhere was not given by name.
+            gathered.is_missing |= read.as_ref().is_err_and(|e| e.kind() == ErrorKind::NotFound);
+            gathered.take(path, read);
         }
     }
     gathered
+}
+
+impl Gathered {
+    /// How a verb ends that found so many errors in all.
+    pub(crate) fn exit(&self, errors: usize) -> Exit {
+        if self.is_missing {
+            return Exit::NotFound;
+        }
+        if errors == 0 { Exit::Good } else { Exit::Refused }
+    }
+
+    /// What the user called the file that the daemon calls so.
+    ///
+    /// All files that the daemon knows are in one directory, so the name alone tells.
+    pub(crate) fn called(&self, path: &str) -> Option<&str> {
+        let name = Path::new(path).file_name()?.to_str()?;
+        let given = self.files.iter().find(|file| file.name.as_deref() == Some(name))?;
+        Some(&given.shown)
+    }
 }
 
 type Parts = (Option<String>, String, Vec<u8>);
@@ -59,6 +91,17 @@ impl Gathered {
             Ok((name, shown, bytes)) => self.files.push(Given { name, shown, bytes }),
             Err(error) => self.errors.push(unreadable(path, &error)),
         }
+    }
+}
+
+/// Where a file stands, however it was named: given twice it is still one. A link is another file
+/// than the one that it leads to.
+fn place(file: &Path) -> PathBuf {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or_else(|| Path::new("."));
+    match (folder.canonicalize(), file.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => file.to_owned(),
     }
 }
 
@@ -95,6 +138,12 @@ fn spec_files_in(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
+}
+
+fn empty(dir: &Path) -> SpecError {
+    let message = "no spec files in this directory; those are read whose names end in .yaml or .yml \
+                   and do not begin with a dot";
+    fault(&dir.to_string_lossy(), message.to_owned())
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> SpecError {
@@ -151,5 +200,45 @@ mod tests {
             assert!(text.contains(name) && text.contains("cannot be read"), "{texts:?}");
         }
         assert_eq!((texts.len(), found.files.len()), (3, 1));
+        assert_eq!(found.exit(3), Exit::NotFound);
+        let found = gather(&[dir.path().to_owned()], &mut std::io::empty());
+        assert_eq!(found.exit(2), Exit::Refused, "a link that leads nowhere was not asked for");
+    }
+
+    #[test]
+    fn a_file_given_twice_is_one_and_a_link_to_it_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::write(path("a.yaml"), "a").unwrap();
+        std::os::unix::fs::symlink("a.yaml", path("link.yaml")).unwrap();
+        let paths = [path("a.yaml"), dir.path().to_owned(), path("./a.yaml")];
+        let found = gather(&paths, &mut std::io::empty());
+        let shown: Vec<&str> = found.files.iter().map(|f| f.name.as_deref().unwrap()).collect();
+        assert_eq!(shown, ["a.yaml", "link.yaml"]);
+    }
+
+    #[test]
+    fn a_directory_without_specs_is_told_with_the_names_that_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("notes.txt"), "x").unwrap();
+        let found = gather(&[dir.path().to_owned()], &mut std::io::empty());
+        let text = found.errors[0].to_string();
+        assert!(text.contains("no spec files in") && text.contains(".yaml"), "{text}");
+        assert_eq!(found.exit(1), Exit::Refused);
+    }
+
+    #[test]
+    fn a_path_of_the_daemon_is_called_as_it_was_given() {
+        let given = |name: &str, shown: &str| Given {
+            name: Some(name.to_owned()),
+            shown: shown.to_owned(),
+            bytes: Vec::new(),
+        };
+        let files = vec![given("a.yaml", "./new/a.yaml")];
+        let gathered = Gathered { files, ..Gathered::default() };
+        assert_eq!(gathered.called("/etc/sched.d/a.yaml"), Some("./new/a.yaml"));
+        assert_eq!(gathered.called("a.yaml"), Some("./new/a.yaml"));
+        assert_eq!(gathered.called("/etc/sched.d/b.yaml"), None);
+        assert_eq!(gathered.called("-"), None);
     }
 }

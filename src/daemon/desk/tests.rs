@@ -54,7 +54,8 @@ async fn a_change_of_a_file_is_with_the_core_before_it_is_answered() {
     core.recv().await.unwrap();
     for (change, expected) in [(write, (1, Some(7))), (remove, (1, None))] {
         let asking = Arc::clone(&desk);
-        let answer = tokio::spawn(async move { asking.change_file(change, caller(7)).await });
+        let answer =
+            tokio::spawn(async move { asking.change_files(vec![change], caller(7)).await });
         let before = definitions_before_a_question(&mut core, &waiting).await;
         assert_eq!(before, [expected]);
         assert_eq!(answer.await.unwrap(), Ok(Reply::Done));
@@ -66,6 +67,6 @@ async fn a_change_that_is_refused_is_answered_without_the_core() {
     let dir = tempfile::tempdir().unwrap();
     let (desk, _core, _) = desk(dir.path());
     let remove = FileChange::Remove { name: "a.yaml".to_owned() };
-    let refused = desk.change_file(remove, caller(7)).await.unwrap_err();
+    let refused = desk.change_files(vec![remove], caller(7)).await.unwrap_err();
     assert_eq!(refused.code, RejectionCode::NotFound);
 }

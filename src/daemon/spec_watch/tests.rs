@@ -37,8 +37,8 @@ impl SpecSource for Counter {
         panic!("{path} was not heard of")
     }
 
-    fn change(&mut self, change: &FileChange, _: u32) -> Result<(), Rejection> {
-        panic!("{change:?} was not asked for")
+    fn change(&mut self, changes: &[FileChange], _: u32) -> Result<(), Halted> {
+        panic!("{changes:?} was not asked for")
     }
 }
 
@@ -284,16 +284,43 @@ async fn a_written_file_is_in_the_channel_before_the_answer() {
     let mut world = World::new(with_dir).await;
     let text = spec("1").into_bytes();
     let write = FileChange::Write { name: "a.yaml".to_owned(), text };
-    world.watch.change(write, 7).await.unwrap().unwrap();
+    world.watch.change(vec![write], 7).await.unwrap().unwrap();
     let Ok(Event::Definitions(found)) = world.events.try_recv() else { panic!("no event") };
     assert_eq!((found.changed.len(), found.changed[0].uid), (1, Some(7)));
     let remove = FileChange::Remove { name: "a.yaml".to_owned() };
-    world.watch.change(remove.clone(), 7).await.unwrap().unwrap();
+    world.watch.change(vec![remove.clone()], 7).await.unwrap().unwrap();
     let Ok(Event::Definitions(found)) = world.events.try_recv() else { panic!("no event") };
     assert_eq!(found.removed.len(), 1);
-    let refused = world.watch.change(remove, 7).await.unwrap().unwrap_err();
+    let refused = world.watch.change(vec![remove], 7).await.unwrap().unwrap_err();
     assert_eq!(refused.code, crate::model::request::RejectionCode::NotFound);
     assert!(world.events.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn several_files_are_changed_before_one_reading() {
+    let mut world = World::new(with_dir).await;
+    let write = |name: &str, handler: &str| FileChange::Write {
+        name: name.to_owned(),
+        text: spec(handler).into_bytes(),
+    };
+    world.watch.change(vec![write("a.yaml", "1"), write("b.yaml", "2")], 7).await.unwrap().unwrap();
+    let Ok(Event::Definitions(found)) = world.events.try_recv() else { panic!("no event") };
+    assert_eq!(found.changed.len(), 2);
+    // What was changed before a halt is read all the same.
+    let remove = FileChange::Remove { name: "a.yaml".to_owned() };
+    let changes = vec![remove.clone(), remove];
+    assert!(world.watch.change(changes, 7).await.unwrap().is_err());
+    let Ok(Event::Definitions(found)) = world.events.try_recv() else { panic!("no event") };
+    assert_eq!(found.removed.len(), 1);
+}
+
+#[tokio::test]
+async fn a_reload_says_that_the_directory_cannot_be_read() {
+    let world = World::new(with_dir).await;
+    assert_eq!(world.watch.reload().await, Ok(None));
+    fs::remove_dir_all(world.root.path().join("sched.d")).unwrap();
+    let told = world.watch.reload().await.unwrap().unwrap();
+    assert!(told.contains("sched.d"), "{told}");
 }
 
 #[tokio::test]
@@ -307,7 +334,7 @@ async fn a_change_before_the_first_reading_comes_with_all_that_is_there() {
     let watch = start(dir, source(root.path()), Clock::new(), sender, &tasks, stop);
     let text = spec("2").into_bytes();
     let write = FileChange::Write { name: "b.yaml".to_owned(), text };
-    watch.change(write, 7).await.unwrap().unwrap();
+    watch.change(vec![write], 7).await.unwrap().unwrap();
     let Ok(Event::Definitions(found)) = events.try_recv() else { panic!("no event") };
     assert_eq!(found.present.map(|present| present.len()), Some(2));
 }

@@ -36,6 +36,10 @@ fn two_files_with_one_id_and_a_run_with_two_roots_are_refused() {
     let found = check_set(set);
     let named: Vec<&str> = found.errors.iter().map(|e| e.file.as_str()).collect();
     assert_eq!(named, ["m.v1.yaml", "twin.yaml"]);
+    // Neither of the two files is in force.
+    let message = "task f.v1 is defined in f.v1.yaml too; give this one another id or remove one of \
+                   the two";
+    assert_eq!(found.errors[1].message, message);
 }
 
 #[test]

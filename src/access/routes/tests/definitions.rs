@@ -9,16 +9,16 @@ use crate::model::view::{StatusView, TaskView};
 
 /// What the core says, and what it was asked to plan.
 #[derive(Clone, Default)]
-struct Core {
-    tasks: Vec<TaskView>,
+pub(super) struct Core {
+    pub(super) tasks: Vec<TaskView>,
     /// Tasks that are there once a file was written.
-    later: Vec<TaskView>,
-    errors: Vec<SpecError>,
-    plan: PlanView,
+    pub(super) later: Vec<TaskView>,
+    pub(super) errors: Vec<SpecError>,
+    pub(super) plan: PlanView,
 }
 
 impl Core {
-    fn house(self) -> House {
+    pub(super) fn house(self) -> House {
         let asked = std::sync::atomic::AtomicUsize::new(0);
         House::new(FakeCore::new(move |request| {
             let find = |tasks: &[TaskView], id: &TaskId| {
@@ -57,12 +57,12 @@ fn status(errors: &[SpecError]) -> StatusView {
     .unwrap()
 }
 
-fn path(file: &str) -> String {
+pub(super) fn path(file: &str) -> String {
     format!("{SPECS}/{file}")
 }
 
 /// A task in force, out of a file of the spec directory.
-fn task(id: &str, file: &str) -> TaskView {
+pub(super) fn task(id: &str, file: &str) -> TaskView {
     serde_json::from_value(json!({
         "taskId": id, "version": 1, "revision": 2, "createdAt": "2026-11-01T00:00:00Z",
         "file": path(file), "status": "ACTIVE", "unresolved": [], "paused": null,
@@ -73,16 +73,31 @@ fn task(id: &str, file: &str) -> TaskView {
     .unwrap()
 }
 
-fn error(file: &str, message: &str) -> SpecError {
+pub(super) fn error(file: &str, message: &str) -> SpecError {
     let message = message.to_owned();
     SpecError { file: path(file), line: 0, column: 0, path: String::new(), message }
 }
 
-fn yaml(id: &str) -> String {
+/// A task of a plan, nothing of it being told.
+pub(super) fn planned_task(id: &str, file: &str, change: TaskChange) -> TaskPlan {
+    TaskPlan {
+        task_id: TaskId::parse(id).unwrap(),
+        change,
+        file: path(file),
+        changes: Vec::new(),
+        next_fire_time: None,
+        next_fire_time_after: None,
+        unresolved: Vec::new(),
+        broken_dependents: Vec::new(),
+        instances: Vec::new(),
+    }
+}
+
+pub(super) fn yaml(id: &str) -> String {
     format!("taskId: {id}\nversion: 1\nowner: o\ntaskType: SHELL\nhandler: 'true'\n")
 }
 
-fn planned(house: &House) -> Vec<(Vec<String>, bool)> {
+pub(super) fn planned(house: &House) -> Vec<(Vec<String>, bool)> {
     let orders = house.core.orders();
     let plans = orders.iter().filter_map(|order| {
         let Request::Plan { files, whole } = order else { return None };
@@ -91,11 +106,11 @@ fn planned(house: &House) -> Vec<(Vec<String>, bool)> {
     plans.collect()
 }
 
-fn changed(house: &House) -> Vec<FileChange> {
+pub(super) fn changed(house: &House) -> Vec<FileChange> {
     house.core.changed.lock().unwrap().clone()
 }
 
-fn write(name: &str, text: &str) -> FileChange {
+pub(super) fn write(name: &str, text: &str) -> FileChange {
     FileChange::Write { name: name.to_owned(), text: text.as_bytes().to_vec() }
 }
 
@@ -269,6 +284,17 @@ async fn delete(house: &House, path: &str) -> Answered {
 }
 
 #[tokio::test]
+async fn a_dry_run_of_a_removal_names_who_would_lose_the_task_and_removes_nothing() {
+    let mut removed = planned_task("a.b.v1", "a.yaml", TaskChange::Removed);
+    removed.broken_dependents = vec![TaskId::parse("below.v1").unwrap()];
+    let plan = PlanView { tasks: vec![removed], ..PlanView::default() };
+    let house = Core { tasks: vec![task("a.b.v1", "a.yaml")], plan, ..Core::default() }.house();
+    let answer = delete(&house, "/tasks/a.b.v1?dryRun").await;
+    assert_eq!(answer.json["brokenDependents"], json!(["below.v1"]), "{}", answer.json);
+    assert!(changed(&house).is_empty());
+}
+
+#[tokio::test]
 async fn a_task_alone_in_its_file_is_removed_with_it() {
     let gone = std::sync::atomic::AtomicBool::new(false);
     let house = House::new(FakeCore::new(move |request| {
@@ -278,6 +304,15 @@ async fn a_task_alone_in_its_file_is_removed_with_it() {
         if let Request::Status = request {
             return Ok(Reply::Status(Box::new(status(&[]))));
         }
+        if let Request::Plan { files, .. } = request {
+            assert!(files[0].path == path("a.yaml") && files[0].specs.is_empty());
+            let mut removed = planned_task("a.b.v1", "a.yaml", TaskChange::Removed);
+            removed.broken_dependents = vec![TaskId::parse("below.v1").unwrap()];
+            return Ok(Reply::Plan(Box::new(PlanView {
+                tasks: vec![removed],
+                ..PlanView::default()
+            })));
+        }
         if gone.swap(true, std::sync::atomic::Ordering::SeqCst) {
             return Err(Rejection::new(RejectionCode::NotFound, "no task a.b.v1"));
         }
@@ -285,7 +320,9 @@ async fn a_task_alone_in_its_file_is_removed_with_it() {
     }));
     let answer = delete(&house, "/v1/tasks/a.b.v1").await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.json);
-    assert_eq!(answer.json, json!({"taskId": "a.b.v1", "file": path("a.yaml")}));
+    let removed = json!({"taskId": "a.b.v1", "file": path("a.yaml"),
+                         "brokenDependents": ["below.v1"]});
+    assert_eq!(answer.json, removed);
     assert_eq!(changed(&house), [FileChange::Remove { name: "a.yaml".to_owned() }]);
     // Asked again, it is not there.
     assert_eq!(delete(&house, "/v1/tasks/a.b.v1").await.status, StatusCode::NOT_FOUND);
@@ -376,15 +413,8 @@ async fn a_plan_masks_what_is_or_was_secret() {
         to: json!("HUNTER2"),
     };
     let plan = TaskPlan {
-        task_id: TaskId::parse("s.v1").unwrap(),
-        change: TaskChange::Changed,
-        file: path("s.yaml"),
         changes: vec![change("runtimeParams.pw.default"), change("runtimeParams.n.default")],
-        next_fire_time: None,
-        next_fire_time_after: None,
-        unresolved: Vec::new(),
-        broken_dependents: Vec::new(),
-        instances: Vec::new(),
+        ..planned_task("s.v1", "s.yaml", TaskChange::Changed)
     };
     let view = PlanView { tasks: vec![plan], ..PlanView::default() };
     let house = Core { plan: view, ..Core::default() }.house();
@@ -407,8 +437,10 @@ async fn a_plan_that_cannot_be_meant_is_refused() {
         json!({"files": [{"name": "a.yaml"}]}),
         json!({"files": [], "all": true}),
     ] {
-        let answer = post(&house, "/plan", &body.to_string()).await;
-        assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
+        for path in ["/plan", "/apply"] {
+            let answer = post(&house, path, &body.to_string()).await;
+            assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
+        }
     }
     // A plan may be longer than other bodies, up to its own bound.
     let large = json!({"files": [{"name": "a.yaml", "text": " ".repeat(2 << 20)}]}).to_string();
@@ -462,12 +494,20 @@ async fn the_history_is_told_oldest_first_with_what_changed_and_secrets_masked()
         rows[0],
         json!({"revision": 1, "hash": "h1", "loadedAt": "2026-11-30T02:00:00.000Z",
                "file": path("s.yaml"), "uid": 1000, "active": false, "pinned": false,
-               "changes": []})
+               "changes": [], "spec": null})
     );
     let change = |path: &str, from: Value, to: Value| json!({"path": path, "from": from, "to": to});
     assert_eq!(rows[1]["changes"], json!([change("retry.maxAttempts", json!(1), json!(2))]));
     let secret = change("runtimeParams.pw.default", json!("***"), json!("***"));
     assert_eq!(rows[2]["changes"], json!([secret]));
+    // With one's whole definition.
+    let rows = get(&house, "/tasks/s.v1/history?revision=3").await.json;
+    assert_eq!(
+        (&rows[1]["spec"], &rows[2]["spec"]["retry"]["maxAttempts"]),
+        (&json!(null), &json!(2))
+    );
+    assert_eq!(rows[2]["spec"]["runtimeParams"]["pw"]["default"], "***");
+    assert_eq!(get(&house, "/tasks/s.v1/history?revision=4").await.status, StatusCode::NOT_FOUND);
     // Against a given one.
     let rows = get(&house, "/tasks/s.v1/history?against=3").await.json;
     let back = change("retry.maxAttempts", json!(2), json!(1));
@@ -495,7 +535,11 @@ async fn a_pin_is_shown_on_the_revision_in_force_and_a_removed_task_keeps_its_hi
     let rows = get(&house, "/tasks/s.v1/history").await.json;
     let rows = rows.as_array().unwrap();
     assert!(rows.len() == 3 && rows.iter().all(|r| r["active"] == false), "{rows:?}");
-    assert_eq!(get(&house, "/tasks/t.v1/history").await.status, StatusCode::NOT_FOUND);
+    for query in ["", "?revision=1"] {
+        let answer = get(&house, &format!("/tasks/t.v1/history{query}")).await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND);
+        assert!(detail(&answer).contains("no task t.v1"), "{}", detail(&answer));
+    }
     house.history.broken.store(true, std::sync::atomic::Ordering::SeqCst);
     let answer = get(&house, "/tasks/s.v1/history").await;
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
@@ -525,13 +569,54 @@ async fn a_rollback_brings_the_stored_revision() {
 }
 
 #[tokio::test]
+async fn a_removed_task_is_not_rolled_back_and_told_how_it_comes_back() {
+    let house =
+        House::new(FakeCore::new(|_| Err(Rejection::new(RejectionCode::NotFound, "no task s.v1"))));
+    three_revisions(&house);
+    let answer = post(&house, "/tasks/s.v1/rollback", r#"{"revision": 2}"#).await;
+    assert_eq!(answer.status, StatusCode::CONFLICT);
+    for word in ["its file is gone", "schedctl apply", "schedctl history s.v1 --revision 2"] {
+        assert!(detail(&answer).contains(word), "{}", detail(&answer));
+    }
+}
+
+#[tokio::test]
+async fn what_became_secret_is_masked_in_the_revisions_before_too() {
+    let house = Core { tasks: vec![task("s.v1", "s.yaml")], ..Core::default() }.house();
+    let now = spec("s.v1");
+    let mut before = TaskSpec::clone(&now);
+    before.runtime_params.get_mut("pw").unwrap().secret = false;
+    let both = [revision(1, Arc::new(before)), revision(2, now)];
+    house.history.revisions.lock().unwrap().extend(both);
+    let rows = get(&house, "/tasks/s.v1/history?revision=1").await.json;
+    assert_eq!(rows[0]["spec"]["runtimeParams"]["pw"]["default"], "***");
+}
+
+#[tokio::test]
 async fn an_unpin_reaches_the_core_and_its_refusal_the_caller() {
-    let house = Core::default().house();
-    let answer = post(&house, "/tasks/s.v1/unpin", "").await;
-    assert_eq!((answer.status, &answer.json), (StatusCode::OK, &json!({"taskId": "s.v1"})));
-    let task = TaskId::parse("s.v1").unwrap();
-    assert_eq!(house.core.orders(), [Request::Unpin { task }]);
+    let mut pinned = task("s.v1", "s.yaml");
+    for was_pinned in [true, false] {
+        pinned.pinned = was_pinned;
+        let house = Core { tasks: vec![pinned.clone()], ..Core::default() }.house();
+        let answer = post(&house, "/tasks/s.v1/unpin", "").await;
+        let told = json!({"taskId": "s.v1", "wasPinned": was_pinned});
+        assert_eq!((answer.status, &answer.json), (StatusCode::OK, &told));
+        let task = TaskId::parse("s.v1").unwrap();
+        assert_eq!(house.core.orders()[1..], [Request::Unpin { task }]);
+    }
     let refuse = |_: &Request| Err(Rejection::new(RejectionCode::Conflict, "is not pinned"));
     let house = House::new(FakeCore::new(refuse));
     assert_eq!(post(&house, "/tasks/s.v1/unpin", "").await.status, StatusCode::CONFLICT);
+}
+
+#[tokio::test]
+async fn a_reload_tells_what_is_in_force_what_is_wrong_and_that_there_was_nothing_to_read() {
+    let torn = error("a.yaml", "is torn");
+    let house = Core { errors: vec![torn.clone()], ..Core::default() }.house();
+    let answer = post(&house, "/reload", "").await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.json);
+    assert_eq!(answer.json, json!({"tasks": 0, "specErrors": [torn], "unreadable": null}));
+    *house.core.unreadable.lock().unwrap() = Some("cannot read /srv/sched.d".to_owned());
+    let answer = post(&house, "/v1/reload", "{}").await;
+    assert_eq!(answer.json["unreadable"], "cannot read /srv/sched.d");
 }

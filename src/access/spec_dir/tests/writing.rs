@@ -15,8 +15,13 @@ fn remove(name: &str) -> FileChange {
 
 impl Bed {
     fn refusal(&mut self, change: &FileChange) -> (RejectionCode, String) {
-        let refused = self.specs.change(change, ASKER).unwrap_err();
-        (refused.code, refused.detail)
+        let halted = self.specs.change(std::slice::from_ref(change), ASKER).unwrap_err();
+        assert_eq!(halted.done, 0);
+        (halted.why.code, halted.why.detail)
+    }
+
+    fn change(&mut self, change: &FileChange, uid: u32) {
+        self.specs.change(std::slice::from_ref(change), uid).unwrap();
     }
 
     fn all_names(&self) -> Vec<String> {
@@ -31,11 +36,11 @@ impl Bed {
 fn a_written_file_is_read_at_once_and_comes_from_who_asked() {
     let mut bed = Bed::new();
     bed.read(true, &[]);
-    bed.specs.change(&write("a.yaml", "one"), ASKER).unwrap();
+    bed.change(&write("a.yaml", "one"), ASKER);
     let found = bed.read(false, &[("a.yaml", Heard::Ours)]);
     assert_eq!((found.changed[0].uid, bed.all_names()), (Some(ASKER), vec!["a.yaml".to_owned()]));
     assert_eq!(found.changed[0].specs[0].handler, "one");
-    bed.specs.change(&write("a.yaml", "two"), ASKER + 1).unwrap();
+    bed.change(&write("a.yaml", "two"), ASKER + 1);
     let found = bed.read(false, &[("a.yaml", Heard::Ours)]);
     assert_eq!(found.changed[0].specs[0].handler, "two");
     assert_eq!(found.changed[0].uid, Some(ASKER + 1));
@@ -50,7 +55,7 @@ fn a_removed_file_is_gone_at_once() {
     let mut bed = Bed::new();
     bed.write("a.yaml", &text("a.v1", "one"));
     bed.read(true, &[]);
-    bed.specs.change(&remove("a.yaml"), ASKER).unwrap();
+    bed.change(&remove("a.yaml"), ASKER);
     let found = bed.read(false, &[("a.yaml", Heard::Ours)]);
     assert_eq!(bed.names(&found.removed), ["a.yaml"]);
     let (code, detail) = bed.refusal(&remove("a.yaml"));
@@ -61,7 +66,7 @@ fn a_removed_file_is_gone_at_once() {
 #[test]
 fn a_written_file_passes_the_daemons_own_check() {
     let mut bed = Bed::new();
-    bed.specs.change(&write("a.yaml", "one"), ASKER).unwrap();
+    bed.change(&write("a.yaml", "one"), ASKER);
     let mode = fs::metadata(bed.path("a.yaml")).unwrap().permissions().mode();
     assert_eq!(mode & 0o022, 0, "{mode:o}");
 }
@@ -78,7 +83,7 @@ fn only_a_plain_name_that_would_be_read_is_written_or_removed() {
     }
     assert_eq!(bed.refusal(&remove("x.txt")).0, RejectionCode::Invalid);
     let longest = format!("{}.yaml", "x".repeat(250));
-    bed.specs.change(&write(&longest, "x"), ASKER).unwrap();
+    bed.change(&write(&longest, "x"), ASKER);
     assert_eq!(bed.all_names(), ["x.txt".to_owned(), longest]);
 }
 
@@ -106,7 +111,7 @@ fn a_link_or_a_folder_of_that_name_is_left_alone() {
     assert_eq!(bed.refusal(&remove("f.yaml")).0, RejectionCode::Conflict);
     assert_eq!(fs::read_to_string(&target).unwrap(), "theirs");
     // The link itself may go; what it leads to stays.
-    bed.specs.change(&remove("l.yaml"), ASKER).unwrap();
+    bed.change(&remove("l.yaml"), ASKER);
     assert_eq!((bed.all_names(), target.exists()), (vec!["f.yaml".to_owned()], true));
 }
 
@@ -121,8 +126,8 @@ fn a_full_disk_is_told_apart_from_a_directory_that_cannot_be_written() {
 #[test]
 fn a_draft_that_a_crash_left_behind_is_no_obstacle() {
     let mut bed = Bed::new();
-    bed.write(&format!(".schedd.{}.tmp", std::process::id()), "taskId: half");
-    bed.specs.change(&write("a.yaml", "one"), ASKER).unwrap();
+    bed.write(&format!(".schedd.{}.0.tmp", std::process::id()), "taskId: half");
+    bed.change(&write("a.yaml", "one"), ASKER);
     assert_eq!(bed.all_names(), ["a.yaml"]);
     assert_eq!(bed.settled().changed[0].specs[0].handler, "one");
 }
@@ -139,4 +144,38 @@ fn a_directory_that_is_missing_or_not_to_be_trusted_is_not_written() {
     let detail = bed.refusal(&write("a.yaml", "x")).1;
     assert!(detail.contains("root"), "{detail}");
     assert!(bed.all_names().is_empty());
+}
+
+#[test]
+fn several_files_are_written_all_or_none_and_read_as_one_change() {
+    let mut bed = Bed::new();
+    bed.write("b.yaml", &text("b.v1", "old"));
+    fs::create_dir(bed.path("f.yaml")).unwrap();
+    bed.read(true, &[]);
+    let both = [write("a.yaml", "one"), write("b.yaml", "two")];
+    let halted =
+        bed.specs.change(&[&both[..], &[write("f.yaml", "x")]].concat(), ASKER).unwrap_err();
+    assert_eq!((halted.done, halted.why.code), (0, RejectionCode::Conflict));
+    assert!(halted.why.detail.contains("f.yaml is a directory"), "{}", halted.why.detail);
+    assert_eq!(bed.all_names(), ["b.yaml", "f.yaml"], "no draft is left either");
+    assert_eq!(fs::read_to_string(bed.path("b.yaml")).unwrap(), text("b.v1", "old"));
+    bed.specs.change(&both, ASKER).unwrap();
+    let heard = [("a.yaml", Heard::Ours), ("b.yaml", Heard::Ours)];
+    let found = bed.read(false, &heard);
+    let handlers: Vec<&str> = found.changed.iter().map(|f| &*f.specs[0].handler).collect();
+    assert_eq!(handlers, ["one", "two"]);
+}
+
+#[test]
+fn changes_that_come_to_a_halt_say_which_were_made() {
+    let mut bed = Bed::new();
+    bed.write("a.yaml", &text("a.v1", "one"));
+    // The second finds nothing any more.
+    let changes = [remove("a.yaml"), remove("a.yaml"), write("b.yaml", "two")];
+    let halted = bed.specs.change(&changes, ASKER).unwrap_err();
+    assert_eq!(halted.done, 1);
+    let detail = halted.why.detail;
+    assert!(detail.contains("a.yaml cannot be removed"), "{detail}");
+    assert!(detail.ends_with("1 of 3 files were changed before that: a.yaml"), "{detail}");
+    assert_eq!(bed.all_names(), Vec::<String>::new());
 }

@@ -27,7 +27,8 @@ pub(crate) struct PlanArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Each file is put into the spec directory under its own name, in place of \
-one of that name. If anything is wrong with any of them, nothing is written.")]
+one of that name, and all of them count at once. If anything is wrong with any of them, nothing is \
+written.")]
 pub(crate) struct ApplyArgs {
     /// Spec files, or directories of them; - is the standard input, with a single task
     #[arg(required = true, value_name = "FILE|DIR")]
@@ -35,6 +36,9 @@ pub(crate) struct ApplyArgs {
     /// Show what would change, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Do not ask, though tasks go that the files no longer define
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]
@@ -47,13 +51,18 @@ pub(crate) struct RemoveArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example: schedctl history order.settle.v2 --diff 3..5")]
+#[command(after_help = "Examples:
+  schedctl history order.settle.v2 --diff 3..5
+  schedctl history order.settle.v2 --revision 3 > order.settle.v2.yaml   # JSON is YAML too")]
 pub(crate) struct HistoryArgs {
     /// Which task
     pub(crate) task: String,
     /// Show what changed field by field, from each revision to the next or between two
     #[arg(long, value_name = "A..B", num_args = 0..=1, value_parser = RevisionRange::parse)]
     pub(crate) diff: Option<Option<RevisionRange>>,
+    /// Print this revision's whole definition as JSON, values of secret parameters masked
+    #[arg(long, value_name = "N", conflicts_with = "diff")]
+    pub(crate) revision: Option<u64>,
 }
 
 /// Two revisions to be compared.

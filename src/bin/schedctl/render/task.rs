@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Field, Tone, dated, pairs, pause, relative, state, table};
 use crate::output::Output;
-use crate::time_text;
+use crate::{time_text, yaml_text};
 
 /// One row per task.
 pub(crate) fn list(views: &[TaskView], output: &Output) -> String {
@@ -82,6 +82,7 @@ pub(crate) fn summary(view: &TaskView, output: &Output) -> String {
         ("Status", status_text(view.status).to_owned()),
         ("Paused", view.paused.as_ref().map_or_else(String::new, |p| pause(p, output.now))),
         ("Pinned", pinned(view)),
+        ("Errors", errors(view)),
         ("Unknown upstreams", unresolved.join(", ")),
         ("Owner", view.owner.clone()),
         ("Type", view.task_type.clone()),
@@ -95,6 +96,15 @@ pub(crate) fn summary(view: &TaskView, output: &Output) -> String {
     ])
 }
 
+/// What is wrong with a task's file, and what that means for it.
+fn errors(view: &TaskView) -> String {
+    if view.spec_errors.is_empty() {
+        return String::new();
+    }
+    let errors: Vec<String> = view.spec_errors.iter().map(ToString::to_string).collect();
+    format!("{} (revision {} stays in force)", errors.join("; "), view.revision)
+}
+
 /// What a rollback means for a task.
 fn pinned(view: &TaskView) -> String {
     if !view.pinned {
@@ -104,7 +114,7 @@ fn pinned(view: &TaskView) -> String {
     format!("to revision {revision} until schedctl unpin {id}, or until its file changes")
 }
 
-/// A definition as indented keys and values, what is null or empty left out.
+/// A definition as YAML, what is null or empty left out: `validate` takes what is shown.
 pub(crate) fn definition(spec: &Value) -> String {
     let mut text = String::new();
     tree(spec, 0, &mut text);
@@ -115,7 +125,7 @@ fn tree(value: &Value, depth: usize, out: &mut String) {
     match value {
         Value::Object(map) => {
             for (key, value) in map.iter().filter(|(_, value)| !is_empty(value)) {
-                entry(&format!("{}:", super::clean(key)), value, depth, out);
+                entry(&format!("{}:", yaml_text::scalar(key)), value, depth, out);
             }
         }
         Value::Array(items) => {
@@ -131,22 +141,19 @@ fn tree(value: &Value, depth: usize, out: &mut String) {
 
 fn entry(head: &str, value: &Value, depth: usize, out: &mut String) {
     let indent = "  ".repeat(depth);
-    match value {
+    let text = match value {
         Value::Object(_) | Value::Array(_) if !is_empty(value) => {
             out.push_str(&format!("{indent}{head}\n"));
             tree(value, depth + 1, out);
+            return;
         }
-        Value::String(text) if text.trim_end().contains('\n') => {
-            out.push_str(&format!("{indent}{head} |\n"));
-            for line in text.lines() {
-                out.push_str(&format!("{indent}  {}\n", super::clean(line)));
-            }
-        }
-        Value::String(text) => out.push_str(&format!("{indent}{head} {}\n", super::clean(text))),
+        Value::String(text) => yaml_text::block(text, &"  ".repeat(depth + 1))
+            .unwrap_or_else(|| yaml_text::scalar(text)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) | Value::Array(_) => {
-            out.push_str(&format!("{indent}{head} {value}\n"));
+            value.to_string()
         }
-    }
+    };
+    out.push_str(&format!("{indent}{head} {text}\n"));
 }
 
 fn is_empty(value: &Value) -> bool {

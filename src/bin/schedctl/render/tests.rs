@@ -198,6 +198,58 @@ fn a_definition_is_shown_without_what_is_empty() {
     assert!(!text.contains("args") && !text.contains("name"), "{text}");
 }
 
+/// A file with values that YAML could misread, and its definition as the daemon tells it.
+fn read_spec(text: &str) -> serde_json::Value {
+    let context = sched::access::spec_yaml::SpecContext::default();
+    let file = sched::access::spec_yaml::read("/x.yaml", text.as_bytes(), &context);
+    assert!(file.errors.is_empty(), "{:?}\n{text}", file.errors);
+    serde_json::to_value(&*file.specs[0]).unwrap()
+}
+
+#[test]
+fn a_definition_that_is_shown_is_a_spec_that_says_the_same() {
+    let spec = read_spec(
+        r#"
+taskId: a.b.v1
+version: 1
+owner: "yes"
+name: "a: b #c"
+labels: {"on": "1", "x y": "*a", empty: ""}
+taskType: SHELL
+handler: "  echo a\n echo b\n\n"
+description: "line\n\n  two\n"
+args: ["", "{taskId}", "- x", "2026-11-30", "two\nlines", "\e[31m"]
+staticParams: {a: [1, [2, {b: "~"}]], c: 0.5}
+runtimeParams: {n: {type: string, default: "007"}}
+env: {A: "true"}
+umask: "022"
+triggers: [{cron: "*/30 * * * * *"}, {every: 5m}, {event: go}]
+dependsOn: [{taskId: c.d.v1, when: "output.rows > 0 && state == 'SUCCEEDED'"}]
+"#,
+    );
+    let shown = task::definition(&spec);
+    assert!(shown.contains("cron: \"*/30 * * * * *\"\n"), "{shown}");
+    assert_eq!(read_spec(&shown), spec, "{shown}");
+    assert!(!shown.contains('\u{1b}'), "{shown}");
+}
+
+#[test]
+fn what_is_wrong_with_a_tasks_file_is_told_with_what_stays_in_force() {
+    let mut view = task_view("a.b.v1", None);
+    assert!(!task::summary(&view, &output(Format::Table)).contains("Errors"));
+    view.spec_errors = vec![sched::model::event::SpecError {
+        file: "/etc/sched.d/order.yaml".to_owned(),
+        line: 5,
+        column: 1,
+        path: "retires".to_owned(),
+        message: "is unknown".to_owned(),
+    }];
+    let text = task::summary(&view, &output(Format::Table));
+    let line = "Errors: /etc/sched.d/order.yaml:5:1: retires: is unknown (revision 3 stays in \
+                force)\n";
+    assert!(text.contains(line), "{text}");
+}
+
 fn revision_view(revision: u64, over: &serde_json::Value) -> RevisionView {
     let mut value = json!({
         "revision": revision, "hash": "h", "loadedAt": "2026-11-30T11:00:00Z",

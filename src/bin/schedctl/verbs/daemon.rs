@@ -1,31 +1,56 @@
 //! Verbs about the daemon itself: reload, executors, queues, shutdown, version.
 
 use sched::access::client::Target;
+use sched::model::event::SpecError;
 use sched::model::request::StopMode;
-use sched::model::view::{ExecutorView, QueueView, StatusView};
+use sched::model::view::{ExecutorView, QueueView};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::cli::ShutdownArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::{confirm, note};
-use crate::render;
+use crate::render::{self, counted};
 use crate::session::Session;
 
-/// `reload`.
+/// What a reading of the spec directory gave.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Reloaded {
+    tasks: usize,
+    spec_errors: Vec<SpecError>,
+    unreadable: Option<String>,
+}
+
+/// `reload`: exit 1 if the directory could not be read, 6 if anything in it is refused.
 pub(crate) fn reload(session: &Session) -> Result<Exit, Failure> {
-    session.post(&Target::new("/reload"), &json!({}))?;
-    let status: StatusView = session.view(&Target::new("/status"))?;
-    for error in &status.spec_errors {
+    let answer = session.post(&Target::new("/reload"), &json!({}))?;
+    let Reloaded { tasks, spec_errors, unreadable } = answer.json()?;
+    let exit = match (&unreadable, spec_errors.len()) {
+        (Some(_), _) => Exit::Failed,
+        (None, 0) => Exit::Good,
+        (None, _) => Exit::Refused,
+    };
+    if session.output.is_json() {
+        session.output.json(&answer.body)?;
+        return Ok(exit);
+    }
+    for error in &spec_errors {
         note(&render::clean(&error.to_string()));
     }
-    match status.spec_errors.len() {
-        0 => note(&format!("{} tasks in force", status.tasks)),
-        bad => note(&format!(
-            "{} tasks in force; {bad} errors, files that have one keep what they defined before",
-            status.tasks
-        )),
-    }
-    Ok(Exit::Good)
+    let in_force = format!("{} in force", counted(tasks, "task"));
+    note(&match (unreadable, spec_errors.len()) {
+        (Some(why), _) => {
+            let why = render::clean(&why);
+            format!("nothing was read: {why}; {in_force} as before")
+        }
+        (None, 0) => in_force,
+        (None, errors) => format!(
+            "{in_force}; {}, files that have one keep what they defined before",
+            counted(errors, "error")
+        ),
+    });
+    Ok(exit)
 }
 
 /// `executors`.

@@ -26,8 +26,11 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<Exit, Failure> 
 pub(crate) struct Asked {
     /// The files that could be read.
     pub(crate) given: Gathered,
-    /// What they would change; what could not be read here is among the errors.
+    /// What they would change; what could not be read here is among the errors, which name files
+    /// as they were given.
     pub(crate) view: PlanView,
+    /// The files as they are sent.
+    pub(crate) sent: Vec<Value>,
     answer: Response,
 }
 
@@ -50,34 +53,44 @@ impl Asked {
                 }
             }
         }
-        let body = json!({ "files": files, "whole": replace });
-        let answer = session.post(&Target::new("/plan"), &body)?;
+        let answer =
+            session.post(&Target::new("/plan"), &json!({ "files": &files, "whole": replace }))?;
         let mut view: PlanView = answer.json()?;
+        as_given(&given, &mut view.errors);
+        as_given(&given, &mut view.warnings);
         view.errors.splice(0..0, given.errors.iter().cloned());
-        Ok(Self { given, view, answer })
+        Ok(Self { given, view, sent: files, answer })
     }
 
-    /// Shows all of it: changes on stdout, what is wrong on stderr.
+    /// How a verb ends that changes nothing.
+    pub(crate) fn exit(&self) -> Exit {
+        self.given.exit(self.view.errors.len())
+    }
+
+    /// Shows all of it: changes on stdout, what is wrong on stderr; to a program all on stdout.
     pub(crate) fn show(&self, session: &Session) -> Result<Exit, Failure> {
         let output = &session.output;
         if output.is_json() {
             output.json(&self.json()?)?;
-        } else if !self.view.tasks.is_empty() {
+            return Ok(self.exit());
+        }
+        if !self.view.tasks.is_empty() {
             output.line(&render::definition::plan(&self.view.tasks, output))?;
         } else if self.view.errors.is_empty() {
             output.line("no changes")?;
         }
         self.complain();
-        Ok(if self.view.errors.is_empty() { Exit::Good } else { Exit::Refused })
+        Ok(self.exit())
     }
 
-    /// As the daemon gave it, with what could not be read here put in front.
-    fn json(&self) -> Result<Vec<u8>, Failure> {
-        if self.given.errors.is_empty() {
+    /// As the daemon gave it, but for errors and warnings: of files as they were given.
+    pub(crate) fn json(&self) -> Result<Vec<u8>, Failure> {
+        if self.view.errors.is_empty() && self.view.warnings.is_empty() {
             return Ok(self.answer.body.to_vec());
         }
         let mut value: Value = self.answer.json()?;
         value["errors"] = json!(self.view.errors);
+        value["warnings"] = json!(self.view.warnings);
         Ok(value.to_string().into_bytes())
     }
 
@@ -88,6 +101,15 @@ impl Asked {
         }
         for error in &self.view.errors {
             note(&render::clean(&error.to_string()));
+        }
+    }
+}
+
+/// Has the entries name files as they were given, not as they would be in the spec directory.
+pub(crate) fn as_given(given: &Gathered, entries: &mut [SpecError]) {
+    for entry in entries {
+        if let Some(shown) = given.called(&entry.file) {
+            shown.clone_into(&mut entry.file);
         }
     }
 }

@@ -46,9 +46,13 @@ fn daemon(answer: impl Fn(&str, &mut UnixStream) + Send + Sync + 'static) -> Dae
 impl Daemon {
     /// Runs one command line against it.
     fn run(&self, line: &str) -> Result<Exit, Failure> {
+        self.run_as(line, Format::Jsonl)
+    }
+
+    fn run_as(&self, line: &str, format: Format) -> Result<Exit, Failure> {
         let cli = Cli::try_parse_from(line.split_whitespace()).unwrap();
         let client = Client::at(&self.dir.path().join("s.sock")).unwrap();
-        let session = Session { client, output: output(Format::Jsonl) };
+        let session = Session { client, output: output(format) };
         crate::ask(&session, &cli.verb.unwrap())
     }
 

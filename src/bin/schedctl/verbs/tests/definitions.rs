@@ -22,12 +22,6 @@ fn plan(tasks: &[serde_json::Value], errors: &serde_json::Value) -> String {
     json!({"tasks": tasks, "errors": errors, "warnings": []}).to_string()
 }
 
-fn task_json(id: &str, file: &str) -> String {
-    let mut view = serde_json::to_value(task_view(id, None)).unwrap();
-    view["file"] = json!(format!("/srv/{file}"));
-    view.to_string()
-}
-
 #[test]
 fn orders_about_definitions_go_to_the_routes_of_the_contract() {
     let daemon = daemon(|_, stream| reply(stream, "200 OK", r#"{"file": "/srv/a.yaml"}"#));
@@ -98,37 +92,89 @@ fn a_plan_sends_the_files_and_is_6_if_anything_is_refused() {
     assert_eq!(daemon.run(&format!("schedctl plan --replace {path}")).unwrap(), Exit::Refused);
     assert_eq!(daemon.asked(), [format!("POST /v1/plan {sent}true}}")]);
     let one = format!("schedctl plan {path}/a.yml {path}/none.yaml");
-    assert_eq!(daemon.run(&one).unwrap(), Exit::Refused, "one of them is not there");
+    assert_eq!(daemon.run(&one).unwrap(), Exit::NotFound, "one of them is not there");
 }
 
 #[test]
-fn files_are_planned_together_and_then_written_one_by_one() {
+fn files_are_planned_together_and_then_written_as_one_change() {
     let dir = files(&[("a.yaml", "A"), ("b.yaml", "B")]);
     let daemon = daemon(|request, stream| {
         if request.contains("/plan") {
             let tasks = [planned("a.b.v1", "a.yaml", "ADDED")];
             reply(stream, "200 OK", &plan(&tasks, &json!([])));
-        } else if request.contains("file=a.yaml") {
-            reply(stream, "201 Created", &task_json("a.b.v1", "a.yaml"));
         } else {
-            let both = format!("[{0},{0}]", task_json("c.d.v1", "b.yaml"));
-            reply(stream, "200 OK", &both);
+            let task = json!({"taskId": "a.b.v1", "result": "created", "revision": 1,
+                              "file": "/srv/a.yaml", "unresolved": [], "pinned": false,
+                              "brokenDependents": []});
+            reply(stream, "200 OK", &json!({"tasks": [task], "warnings": []}).to_string());
         }
     });
     let line = format!("schedctl apply {}", dir.path().display());
     assert_eq!(daemon.run(&line).unwrap(), Exit::Good);
-    let sent =
-        r#"{"files":[{"name":"a.yaml","text":"A"},{"name":"b.yaml","text":"B"}],"whole":false}"#;
-    assert_eq!(
-        daemon.asked(),
-        [
-            format!("POST /v1/plan {sent}"),
-            "POST /v1/tasks?file=a.yaml A".to_owned(),
-            "POST /v1/tasks?file=b.yaml B".to_owned(),
-        ]
-    );
+    let sent = r#"{"files":[{"name":"a.yaml","text":"A"},{"name":"b.yaml","text":"B"}]"#;
+    let asked = format!("POST /v1/plan {sent},\"whole\":false}}");
+    assert_eq!(daemon.asked(), [asked.clone(), format!("POST /v1/apply {sent}}}")]);
     assert_eq!(daemon.run(&format!("{line} --dry-run")).unwrap(), Exit::Good);
-    assert_eq!(daemon.asked(), [format!("POST /v1/plan {sent}")]);
+    assert_eq!(daemon.asked(), [asked]);
+}
+
+#[test]
+fn a_refusal_of_what_was_planned_well_names_the_files_as_they_were_given() {
+    let dir = files(&[("a.yaml", "A")]);
+    let daemon = daemon(|request, stream| {
+        if request.contains("/plan") {
+            reply(stream, "200 OK", &plan(&[], &json!([])));
+        } else {
+            let error = json!({"file": "/srv/a.yaml", "line": 2, "column": 1, "path": "",
+                               "message": "came too late"});
+            let body = json!({"code": "CONFLICT", "detail": "not so", "errors": [error]});
+            reply(stream, "409 Conflict", &body.to_string());
+        }
+    });
+    let given = dir.path().join("a.yaml");
+    let line = format!("schedctl apply {}", given.display());
+    let failure = daemon.run_as(&line, Format::Table).unwrap_err();
+    assert_eq!(failure.exit(), Exit::Refused);
+    let place = format!("{}:2:1: came too late", given.display());
+    assert!(failure.text().contains(&place), "{}", failure.text());
+}
+
+#[test]
+fn a_reload_is_1_if_there_was_nothing_to_read_and_6_if_a_file_is_bad() {
+    for (unreadable, errors, exit) in [
+        (json!(null), json!([]), Exit::Good),
+        (
+            json!(null),
+            json!([{"file": "/srv/a.yaml", "line": 1, "column": 1, "path": "",
+                              "message": "no"}]),
+            Exit::Refused,
+        ),
+        (json!("/srv is not there"), json!([]), Exit::Failed),
+    ] {
+        let body = json!({"tasks": 1, "specErrors": errors, "unreadable": unreadable}).to_string();
+        let daemon = daemon(move |_, stream| reply(stream, "200 OK", &body));
+        for format in [Format::Table, Format::Json] {
+            assert_eq!(daemon.run_as("schedctl reload", format).unwrap(), exit, "{unreadable}");
+            assert_eq!(daemon.asked(), ["POST /v1/reload {}"]);
+        }
+    }
+}
+
+#[test]
+fn one_revision_is_asked_for_as_a_whole() {
+    let daemon = daemon(|_, stream| {
+        let row = |n: u64, spec: serde_json::Value| {
+            json!({"revision": n, "hash": "h", "loadedAt": "2026-11-30T02:00:00Z",
+                   "file": "/srv/a.yaml", "uid": null, "active": n == 2, "pinned": false,
+                   "changes": [], "spec": spec})
+        };
+        let rows = json!([row(1, json!({"taskId": "a.b.v1"})), row(2, json!(null))]);
+        reply(stream, "200 OK", &rows.to_string());
+    });
+    assert_eq!(daemon.run("schedctl history a.b.v1 --revision 1").unwrap(), Exit::Good);
+    assert_eq!(daemon.asked(), ["GET /v1/tasks/a.b.v1/history?revision=1"]);
+    let failure = daemon.run("schedctl history a.b.v1 --revision 3").unwrap_err();
+    assert_eq!(failure.exit(), Exit::NotFound);
 }
 
 #[test]
@@ -140,12 +186,12 @@ fn nothing_is_written_if_anything_is_wrong_with_any_file() {
         reply(stream, "200 OK", &plan(&[planned("a.b.v1", "a.yaml", "ADDED")], &error));
     });
     let line = format!("schedctl apply {}", dir.path().display());
-    assert_eq!(daemon.run(&line).unwrap_err().exit(), Exit::Refused);
+    assert_eq!(daemon.run(&line).unwrap(), Exit::Refused);
     assert_eq!(daemon.asked().len(), 1, "the plan alone");
 
     // What cannot even be sent, and what cannot be read.
     std::fs::write(dir.path().join("latin1.yaml"), b"# caf\xe9\n").unwrap();
-    assert_eq!(daemon.run(&line).unwrap_err().exit(), Exit::Refused);
+    assert_eq!(daemon.run(&line).unwrap(), Exit::Refused);
     let asked = daemon.asked();
     assert!(asked.len() == 1 && !asked[0].contains("latin1"), "{asked:?}");
 }
@@ -161,35 +207,4 @@ fn one_name_twice_is_refused_before_anybody_is_asked() {
         assert!(failure.text().contains("a.yaml"), "{}", failure.text());
     }
     assert!(daemon.asked().is_empty());
-}
-
-#[test]
-fn a_file_that_does_not_fit_yet_is_tried_again_after_the_others() {
-    let dir = files(&[("a.yaml", "A"), ("b.yaml", "B")]);
-    let line = format!("schedctl apply {}", dir.path().display());
-    let conflict = r#"{"code":"CONFLICT","detail":"lives in b.yaml"}"#;
-    let daemon_where = |b_goes: bool| {
-        let written = std::sync::atomic::AtomicBool::new(false);
-        daemon(move |request, stream| {
-            if request.contains("/plan") {
-                reply(stream, "200 OK", &plan(&[], &json!([])));
-            } else if request.contains("file=b.yaml") && b_goes {
-                written.store(true, std::sync::atomic::Ordering::SeqCst);
-                reply(stream, "200 OK", &task_json("b.b.v1", "b.yaml"));
-            } else if written.load(std::sync::atomic::Ordering::SeqCst) {
-                reply(stream, "201 Created", &task_json("a.b.v1", "a.yaml"));
-            } else {
-                reply(stream, "409 Conflict", conflict);
-            }
-        })
-    };
-    let daemon = daemon_where(true);
-    assert_eq!(daemon.run(&line).unwrap(), Exit::Good);
-    let orders: Vec<String> = daemon.asked().split_off(1);
-    let [a, b] = ["POST /v1/tasks?file=a.yaml A", "POST /v1/tasks?file=b.yaml B"];
-    assert_eq!(orders, [a, b, a]);
-    // It ends when nothing helps any more.
-    let daemon = daemon_where(false);
-    assert_eq!(daemon.run(&line).unwrap(), Exit::Refused);
-    assert_eq!(daemon.asked().split_off(1), [a, b]);
 }

@@ -131,3 +131,35 @@ fn a_finding_is_one_json_object() {
                           "message": "is unknown", "severity": "error"});
     assert_eq!(value, expected);
 }
+
+#[test]
+fn a_file_given_twice_is_one() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.yaml"), spec("a.b.v1", &[])).unwrap();
+    let paths = [dir.path().join("a.yaml"), dir.path().to_owned()];
+    let report = check(&paths, &mut std::io::empty(), &SpecContext::default());
+    assert_eq!((report.files, report.tasks, texts(&report.errors).as_str()), (1, 1, ""));
+}
+
+#[test]
+fn what_is_not_there_is_4_and_what_is_wrong_6() {
+    let exit_of = |path: &str| {
+        let path = PathBuf::from(path);
+        check(&[path], &mut std::io::empty(), &SpecContext::default()).exit
+    };
+    assert_eq!(exit_of("/none/x.yaml"), Exit::NotFound);
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(exit_of(dir.path().to_str().unwrap()), Exit::Refused, "no specs in it");
+    let missing = dir.path().join("nope.yaml");
+    assert_eq!(context(Some(&missing)).unwrap_err().exit(), Exit::NotFound);
+    std::fs::write(&missing, "nope: 1\n").unwrap();
+    assert_eq!(context(Some(&missing)).unwrap_err().exit(), Exit::Refused);
+}
+
+#[test]
+fn where_the_known_types_come_from_is_named() {
+    let read = known_from(Some(Path::new("/etc/schedd/schedd.yaml")));
+    assert!(read.contains("/etc/schedd/schedd.yaml") && read.contains("--config FILE"), "{read}");
+    let none = known_from(None);
+    assert!(none.contains("no configuration") && none.contains("--config FILE"), "{none}");
+}
