@@ -6,6 +6,7 @@
 
 mod conceded;
 mod faults;
+mod said;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Included, Unbounded};
@@ -18,10 +19,11 @@ use petgraph::visit::EdgeRef as _;
 
 use self::conceded::Conceded;
 pub(super) use self::faults::Fault;
+use self::said::Said;
 use super::rollout;
 use crate::model::cycle::{CycleRule, CycleUnit};
 use crate::model::id::TaskId;
-use crate::model::spec::{TaskSpec, Trigger, TriggerKind};
+use crate::model::spec::TaskSpec;
 
 /// The tasks, what they name in `dependsOn` and in `task:` triggers, and what follows from that.
 #[derive(Debug, Clone, Default)]
@@ -66,20 +68,6 @@ struct Node {
     said: Option<Said>,
     /// What follows from the graph, as of the last [`Graph::settle`].
     found: Found,
-}
-
-/// What a definition says of its place in the graph.
-#[derive(Debug, Clone, PartialEq)]
-struct Said {
-    cycle: Option<CycleRule>,
-    is_derived: bool,
-    /// The rule where it says none and is not derived.
-    default: CycleRule,
-    listens: BTreeSet<Source>,
-    /// The tasks that it names, each with why it comes after them.
-    named: Vec<(TaskId, Why)>,
-    /// Its `rollout`; the outer `None`: it is disabled and shares no cycles.
-    share: Option<Option<u32>>,
 }
 
 /// What follows from the graph.
@@ -353,46 +341,6 @@ impl Graph {
             roots.run.insert(self.rollouts.leader(&own.id).unwrap_or(&own.id).clone());
         }
         Found { level, rule, roots }
-    }
-}
-
-impl Said {
-    fn of(spec: &TaskSpec) -> Self {
-        let outside = |t: &TriggerKind| {
-            matches!(t, TriggerKind::File(_) | TriggerKind::Event(_) | TriggerKind::Task(_))
-        };
-        let is_run = !spec.triggers.is_empty() && spec.triggers.iter().all(|t| outside(&t.when));
-        Self {
-            cycle: spec.cycle,
-            is_derived: spec.is_derived(),
-            default: if is_run { CycleRule::RUN } else { CycleRule::DAY },
-            listens: spec.triggers.iter().filter_map(source).collect(),
-            named: named(spec).map(|(id, why)| (id.clone(), why)).collect(),
-            share: spec.enabled.then_some(spec.rollout),
-        }
-    }
-}
-
-/// The tasks that a definition names, with why it comes after them.
-fn named(spec: &TaskSpec) -> impl Iterator<Item = (&TaskId, Why)> {
-    let upstreams = spec.depends_on.iter().map(|edge| (&edge.task_id, Why::Dependency));
-    let heard = spec.triggers.iter().filter_map(|trigger| match &trigger.when {
-        TriggerKind::Task(on) => Some((&on.task_id, Why::Trigger)),
-        TriggerKind::Cron(_)
-        | TriggerKind::Every(_)
-        | TriggerKind::Boot
-        | TriggerKind::File(_)
-        | TriggerKind::Event(_) => None,
-    });
-    upstreams.chain(heard)
-}
-
-fn source(trigger: &Trigger) -> Option<Source> {
-    match &trigger.when {
-        TriggerKind::Event(name) => Some(Source::Event(name.clone())),
-        TriggerKind::File(file) => Some(Source::Files(file.pattern.clone())),
-        TriggerKind::Task(on) => Some(Source::Task(on.task_id.clone())),
-        TriggerKind::Cron(_) | TriggerKind::Every(_) | TriggerKind::Boot => None,
     }
 }
 
