@@ -159,7 +159,7 @@ fn entry(head: &str, value: &Value, depth: usize, out: &mut String) {
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
-        Value::Object(map) => map.is_empty(),
+        Value::Object(map) => map.values().all(is_empty),
         Value::Array(items) => items.is_empty(),
         Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }

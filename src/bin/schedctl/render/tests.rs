@@ -189,13 +189,14 @@ fn a_record_is_one_line() {
 
 #[test]
 fn a_definition_is_shown_without_what_is_empty() {
-    let spec = json!({"taskId": "a.b.v1", "args": [], "name": null, "retry": {"maxAttempts": 3},
+    let spec = json!({"taskId": "a.b.v1", "args": [], "name": null, "retry": {"maxAttempts": 3}, "limits": {"memory": null},
                       "handler": "echo a\necho b\n", "dependsOn": [{"taskId": "c.d.v1"}]});
     let text = task::definition(&spec);
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines.contains(&"taskId: a.b.v1") && lines.contains(&"  maxAttempts: 3"), "{text}");
     assert!(text.contains("handler: |\n  echo a\n  echo b\n"), "{text}");
     assert!(!text.contains("args") && !text.contains("name"), "{text}");
+    assert!(!text.contains("limits"), "nothing in it: {text}");
 }
 
 /// A file with values that YAML could misread, and its definition as the daemon tells it.

@@ -1,8 +1,7 @@
 //! `apply`: spec files into the daemon's spec directory.
 
-use std::io::IsTerminal as _;
-
 use sched::access::client::{ClientError, Target};
+use sched::model::id::TaskId;
 use sched::model::plan::{Applied, AppliedTask, ApplyView, PlanView, TaskChange};
 use serde_json::json;
 
@@ -31,9 +30,7 @@ pub(crate) fn apply(session: &Session, args: &ApplyArgs) -> Result<Exit, Failure
         note(&format!("schedctl: {}; nothing was written", counted(errors, "error")));
         return Ok(asked.exit());
     }
-    if let Some(question) = question(&asked.view)
-        && std::io::stdin().is_terminal()
-    {
+    if let Some(question) = question(&asked.view) {
         confirm(&question, args.yes)?;
     }
     let body = json!({ "files": asked.sent });
@@ -49,7 +46,9 @@ fn question(plan: &PlanView) -> Option<String> {
     let gone = plan.tasks.iter().filter(|task| task.change == TaskChange::Removed);
     let mut lines = Vec::new();
     for task in gone {
-        let mut line = format!("{} would be removed: {} defines it now", task.task_id, task.file);
+        let (id, file) = (&task.task_id, &task.file);
+        let mut line =
+            format!("{id} would be removed: what is to replace {file} does not define it");
         if !task.broken_dependents.is_empty() {
             let ids: Vec<&str> = task.broken_dependents.iter().map(|id| id.as_str()).collect();
             line.push_str(&format!(", and {} would lose this upstream", ids.join(", ")));
@@ -75,15 +74,17 @@ fn refused(session: &Session, given: &Gathered, error: ClientError) -> Result<Ex
 }
 
 /// What a person ought to know of a task besides.
-fn remarks(task: &AppliedTask) -> Vec<String> {
+fn remarks(task: &AppliedTask, all: &[AppliedTask]) -> Vec<String> {
     let id = &task.task_id;
-    let unresolved = task.unresolved.iter();
+    // Of one that has just gone it is said there who waits for it.
+    let is_gone = |id: &TaskId| all.iter().any(|t| t.task_id == *id && t.revision.is_none());
+    let unresolved = task.unresolved.iter().filter(|upstream| !is_gone(upstream));
     let mut remarks: Vec<String> = unresolved
         .map(|upstream| format!("{id} waits for {upstream}, which no file defines yet"))
         .collect();
     if !task.broken_dependents.is_empty() {
         let ids: Vec<&str> = task.broken_dependents.iter().map(|id| id.as_str()).collect();
-        remarks.push(format!("{} now wait for {id}, which no file defines", ids.join(", ")));
+        remarks.push(format!("no file defines {id} now; waiting for it: {}", ids.join(", ")));
     }
     if task.pinned {
         remarks.push(format!("{id} is pinned: what the file says counts after schedctl unpin"));
@@ -116,7 +117,7 @@ fn tell(session: &Session, applied: &ApplyView) -> Result<(), Failure> {
         let revision = revision.map_or_else(String::new, |n| format!("revision {n}, "));
         let result = result_text(*result);
         output.line(&render::clean(&format!("{task_id} {result} ({revision}{file})")))?;
-        for remark in remarks(task) {
+        for remark in remarks(task, &applied.tasks) {
             note(&remark);
         }
     }
@@ -141,8 +142,9 @@ mod tests {
         let two =
             [task("a.v1", "REMOVED", json!(["c.v1", "d.v1"])), task("b.v1", "REMOVED", json!([]))];
         let expected = "\
-a.v1 would be removed: /srv/a.yaml defines it now, and c.v1, d.v1 would lose this upstream
-b.v1 would be removed: /srv/a.yaml defines it now
+a.v1 would be removed: what is to replace /srv/a.yaml does not define it, and c.v1, d.v1 would lose \
+this upstream
+b.v1 would be removed: what is to replace /srv/a.yaml does not define it
 remove 2 tasks?";
         assert_eq!(question(&plan(json!(two))).as_deref(), Some(expected));
     }

@@ -35,9 +35,9 @@ pub(crate) fn remove(session: &Session, args: &RemoveArgs) -> Result<Exit, Failu
     note(&format!("{} removed with {file}; what exists of it ends by itself", args.task));
     if !broken_dependents.is_empty() {
         note(&format!(
-            "{} now wait for {}, which no file defines",
-            broken_dependents.join(", "),
-            args.task
+            "no file defines {} now; waiting for it: {}",
+            args.task,
+            broken_dependents.join(", ")
         ));
     }
     Ok(Exit::Good)
