@@ -27,6 +27,12 @@ pub const FILLED_BYTES_MAX: usize = 128 * 1024;
 pub const ARGUMENTS_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Bytes of a dedup key once it is filled in.
 pub const DEDUP_KEY_BYTES_MAX: usize = 1024;
+/// Bytes of a parameter's pattern.
+pub const PATTERN_BYTES_MAX: usize = 1024;
+/// Bytes of a pattern once it is compiled.
+pub const PATTERN_COMPILED_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Patterns of one spec file: each takes some milliseconds to compile.
+pub const PATTERNS_MAX: usize = 100;
 /// Bytes of a cron expression.
 pub const CRON_BYTES_MAX: usize = 1024;
 /// Bytes of a request's body.

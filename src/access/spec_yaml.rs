@@ -73,6 +73,7 @@ pub fn read(path: &str, bytes: &[u8], context: &SpecContext) -> SpecFile {
         base: folder_of(path),
         findings: Findings::new(path),
         uses: Vec::new(),
+        patterns: 0,
         strangers: Vec::new(),
         broken: Broken::default(),
     };
@@ -163,6 +164,8 @@ struct Reading<'c> {
     findings: Findings,
     /// Templates of the document at hand, to be checked when all names are known.
     uses: Vec<Use>,
+    /// Patterns of parameters so far.
+    patterns: usize,
     /// Texts of the document at hand that are no templates, to be told when all names are known.
     strangers: Vec<(Place, String, TemplateError)>,
     /// What of the document at hand is not all there.

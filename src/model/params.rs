@@ -14,11 +14,13 @@ use serde_json::Value;
 use super::json::JsonMap;
 use super::schema;
 use super::suggest::nearest;
+use super::template::{Budget, Template, TemplateError, Unfilled};
 use crate::limits;
 
-use super::template::{Budget, Template, TemplateError, Unfilled};
-
+mod pattern;
 mod values;
+
+use self::pattern::whole;
 
 /// What a parameter's value must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -246,18 +248,6 @@ impl ParamSchema {
         }
         error.to_string()
     }
-}
-
-/// The expression that matches where `pattern` matches the whole text.
-fn whole(pattern: &str) -> Result<regex::Regex, String> {
-    let wrong = |error: &regex::Error| {
-        let text = error.to_string();
-        let last = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-        format!("the pattern {pattern} is no regular expression: {last}")
-    };
-    // By itself first: `a)(b` is wrong, though it would be right between our brackets.
-    regex::Regex::new(pattern).map_err(|error| wrong(&error))?;
-    regex::Regex::new(&format!(r"\A(?:{pattern})\z")).map_err(|error| wrong(&error))
 }
 
 /// Checks given parameters against the declared ones: unknown names and bad values.

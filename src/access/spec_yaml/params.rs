@@ -11,6 +11,7 @@ use super::placeholders::Place as Stage;
 use super::triggers::Given;
 use crate::access::yaml::Kind;
 use crate::access::yaml::fields::{Fields, Item, Place, shorten, suggestion};
+use crate::limits;
 use crate::model::params::{ParamSchema, ParamType, fill_value, missing};
 use crate::model::spec::{JsonMap, TaskSpec};
 use crate::model::template::{Budget, Template};
@@ -110,6 +111,13 @@ impl Reading<'_> {
             schema.allowed = allowed.iter().map(|i| i.node.to_json()).collect();
         }
         if let Some(item) = items.get("pattern") {
+            self.patterns += 1;
+            if self.patterns > limits::PATTERNS_MAX {
+                let max = limits::PATTERNS_MAX;
+                let message = format!("is one pattern too many; a file may have {max} of them");
+                self.findings.error(&item.place, message);
+                return Some(schema);
+            }
             schema.pattern = item.text(&mut self.findings).map(str::to_owned);
         }
         self.declaration(&items, &mut schema);

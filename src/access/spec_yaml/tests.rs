@@ -394,3 +394,17 @@ fn hostile_definitions_are_read_soon() {
 }
 
 mod properties;
+
+/// Each pattern takes a while to compile: a file cannot keep the reader busy for minutes.
+#[test]
+fn a_flood_of_patterns_is_cut_off() {
+    let flood = |count: usize| {
+        let params = (0..count)
+            .map(|n| format!("  p{n}: {{type: string, required: false, pattern: '[a-z]+'}}\n"));
+        BASE.to_owned() + "runtimeParams:\n" + &params.collect::<String>()
+    };
+    assert!(file(&flood(100)).errors.is_empty());
+    let errors = file(&flood(101)).errors;
+    assert_eq!(errors.len(), 1);
+    assert!(errors[0].message.contains("may have 100"), "{}", errors[0]);
+}
