@@ -215,6 +215,12 @@ pub(super) fn refusal(
     problem
 }
 
+/// Whether what a file says of a task now is in force: an earlier content of it can be, if the new
+/// one did not fit the set.
+pub(super) fn says(view: &TaskView, path: &str) -> bool {
+    view.file == path && view.spec_errors.is_empty()
+}
+
 /// The refusal of files that were written but whose tasks are not in force.
 pub(super) async fn not_in_force(app: &App, caller: Caller, paths: &[&str]) -> Problem {
     let errors = status(app, caller).await.map(|status| status.spec_errors).unwrap_or_default();

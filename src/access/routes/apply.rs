@@ -197,7 +197,7 @@ async fn became(
     for file in files {
         for spec in &file.specs {
             let id = &spec.task_id;
-            match now.get(id).filter(|view| view.file == file.path) {
+            match now.get(id).filter(|view| proposal::says(view, &file.path)) {
                 Some(view) => tasks.push(applied(view, planned.get(id).copied())),
                 None => missing.push(file.path.as_str()),
             }

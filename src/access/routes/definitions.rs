@@ -115,7 +115,7 @@ async fn in_force(app: &App, caller: Caller, file: &SpecFile) -> Result<Vec<Task
     let mut views = Vec::with_capacity(file.specs.len());
     for spec in &file.specs {
         match app.ask(Request::Task(spec.task_id.clone()), caller).await {
-            Ok(Reply::Task(mut view)) if view.file == file.path => {
+            Ok(Reply::Task(mut view)) if proposal::says(&view, &file.path) => {
                 view.spec = view.spec.as_ref().map(masked_spec);
                 views.push(*view);
             }

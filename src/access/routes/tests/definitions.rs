@@ -275,6 +275,13 @@ async fn a_file_that_is_written_but_not_in_force_is_told_with_its_errors() {
     let answer = post(&core.house(), "/tasks", &yaml("a.b.v1")).await;
     assert_eq!(answer.status, StatusCode::CONFLICT);
     assert_eq!(answer.json["errors"][0]["message"], "came too late");
+    // Nor is it if what the file said before is in force still.
+    let late = vec![error("a.b.v1.yaml", "closes a cycle")];
+    let before = TaskView { spec_errors: late.clone(), ..task("a.b.v1", "a.b.v1.yaml") };
+    let core = Core { tasks: vec![before], errors: late, ..Core::default() };
+    let answer = post(&core.house(), "/tasks", &yaml("a.b.v1")).await;
+    assert_eq!(answer.status, StatusCode::CONFLICT);
+    assert_eq!(answer.json["errors"][0]["message"], "closes a cycle");
 }
 
 // Taking away
