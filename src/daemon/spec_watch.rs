@@ -11,6 +11,7 @@ mod reader;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -150,6 +151,7 @@ fn start_with(
         heard: BTreeMap::new(),
         reloads: Vec::new(),
         unreadable: None,
+        listed: None,
         is_first: true,
     };
     tasks.spawn(watcher.run(requests, stop));
@@ -170,6 +172,8 @@ struct Watcher {
     /// Who waits for a reading, and until when.
     reloads: Vec<(oneshot::Sender<()>, Duration)>,
     unreadable: Option<String>,
+    /// Digest of the list of what is there that was sent last.
+    listed: Option<u64>,
     is_first: bool,
 }
 
@@ -305,6 +309,7 @@ impl Watcher {
             warn!("{problem}; what was defined before stays in force");
         }
         self.unreadable.clone_from(&reading.found.unreadable);
+        self.listed = reading.found.present.as_deref().map(digest).or(self.listed);
         for warning in reading.found.changed.iter().flat_map(|file| &file.warnings) {
             warn!("{warning}");
         }
@@ -338,13 +343,14 @@ impl Watcher {
         }
     }
 
-    /// Nothing changed is no news, but for the first time and when the directory became
-    /// unreadable or readable.
+    /// Nothing changed is no news, but for the first time, when the directory became unreadable or
+    /// readable, and when it holds other names than were told last.
     fn is_news(&self, found: &Definitions) -> bool {
         self.is_first
             || !found.changed.is_empty()
             || !found.removed.is_empty()
             || found.unreadable != self.unreadable
+            || found.present.as_deref().is_some_and(|names| Some(digest(names)) != self.listed)
     }
 
     fn tell_status(&self, status: Option<String>) {
@@ -359,6 +365,12 @@ impl Watcher {
             true
         });
     }
+}
+
+fn digest(names: &[String]) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    names.hash(&mut hasher);
+    hasher.finish()
 }
 
 #[cfg(test)]

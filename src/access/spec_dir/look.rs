@@ -36,6 +36,8 @@ pub(super) enum Look {
         seen: Seen,
         /// It has several names.
         is_linked: bool,
+        /// It could be taken, but for what it no longer defines.
+        is_loss: bool,
     },
     /// It changed under our eyes.
     Torn,
@@ -67,9 +69,6 @@ pub(super) struct Looking<'a> {
     pub(super) authors: &'a BTreeMap<OsString, (String, u32)>,
     pub(super) context: &'a SpecContext,
     pub(super) cue: &'a Cue,
-    /// A name is missing that may come back, or have become another one: a new name waits with
-    /// it, so that a task that moves is not seen in two files, nor in none.
-    pub(super) holds_new: bool,
     /// Nothing has been read before.
     pub(super) is_first: bool,
 }
@@ -125,7 +124,7 @@ impl Looking<'_> {
                 return if is_link && self.may_take(name, Seen::Nothing, heard) {
                     refused("is a link that leads nowhere".to_owned())
                 } else {
-                    Look::Unsettled { seen: Seen::Nothing, is_linked: is_link }
+                    Look::Unsettled { seen: Seen::Nothing, is_linked: is_link, is_loss: false }
                 };
             }
             Err(Errno::ELOOP) => {
@@ -143,7 +142,7 @@ impl Looking<'_> {
         let stamp = Stamp::of(&found.stat);
         if !self.may_take(name, Seen::File(stamp), heard) {
             let is_linked = found.stat.st_nlink > 1;
-            return Look::Unsettled { seen: Seen::File(stamp), is_linked };
+            return Look::Unsettled { seen: Seen::File(stamp), is_linked, is_loss: false };
         }
         match self.folder.read(name, &found) {
             Ok(Content::Whole(bytes)) => self.content(name, &found.stat, &bytes),
@@ -160,9 +159,7 @@ impl Looking<'_> {
             Some(Heard::Ours) => return true,
             // An empty one may just have been cut for the next save: the kernel tells of that only
             // when it is done.
-            Some(Heard::Saved) if !seen.is_empty() && (known.is_some() || !self.holds_new) => {
-                return true;
-            }
+            Some(Heard::Saved) if !seen.is_empty() => return true,
             Some(Heard::Saved | Heard::AtWork | Heard::Touched) | None => {}
         }
         if self.settling.holds(name) {

@@ -10,10 +10,11 @@ use tempfile::TempDir;
 use super::{Cue, Heard, SpecDir, is_spec_name};
 use crate::access::spec_yaml::SpecContext;
 use crate::limits;
-use crate::model::event::Definitions;
+use crate::model::event::{Definitions, SpecFile};
 use crate::model::time::Timestamp;
 
 mod half_written;
+mod moves;
 mod writing;
 
 /// Nobody's: a daemon that is not root does not look at owners.
