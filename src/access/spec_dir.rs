@@ -17,11 +17,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use self::folder::{Entry, Folder, Kind, Stamp, Trust, c_name, text};
-use self::look::{Look, Looking, look_at_all, path_text};
+use self::look::{Look, Looking, Parse, look_at_all, path_text};
 use self::moves::Moves;
 pub use self::settle::Heard;
 use self::settle::{Seen, Settling};
-use super::spec_yaml::{SpecContext, content_hash};
+pub use self::write::ChangeFailed;
+use super::spec_yaml::{self, SpecContext, content_hash};
 use crate::limits;
 use crate::model::event::{Definitions, SpecError, SpecFile};
 use crate::model::id::TaskId;
@@ -55,6 +56,9 @@ pub struct Cue {
 pub struct SpecDir {
     dir: PathBuf,
     context: SpecContext,
+    /// What the outside does, replaced in tests that need it to fail.
+    parse: Parse,
+    sync: write::Sync,
     trust: Trust,
     device: Option<u64>,
     known: BTreeMap<OsString, Known>,
@@ -102,6 +106,8 @@ impl SpecDir {
         Self {
             dir,
             context,
+            parse: spec_yaml::read,
+            sync: write::sync_directory,
             trust: Trust { uid },
             device: None,
             known: BTreeMap::new(),
@@ -175,6 +181,7 @@ impl SpecDir {
             settling: &self.settling,
             authors: &self.authors,
             context: &self.context,
+            parse: self.parse,
             cue,
             is_first: !self.has_read,
         };

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::spec_watch::SpecWatch;
+use super::spec_watch::{Ended, SpecWatch};
 use crate::model::event::Event;
 use crate::model::id::ReplyTo;
 use crate::model::request::{
@@ -86,7 +86,11 @@ impl Desk {
 }
 
 fn stopping() -> Answer {
-    Err(Rejection::new(RejectionCode::Unavailable, "the daemon is stopping; ask the next one"))
+    unwatched(Ended::Stopped)
+}
+
+fn unwatched(why: Ended) -> Answer {
+    Err(Rejection::new(RejectionCode::Unavailable, why.to_string()))
 }
 
 impl Ask for Desk {
@@ -100,8 +104,8 @@ impl Ask for Desk {
 
     fn reload(&self) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>> {
         Box::pin(async {
-            if self.specs.reload().await.is_err() {
-                return stopping();
+            if let Err(why) = self.specs.reload().await {
+                return unwatched(why);
             }
             self.after_the_reading().await
         })
@@ -116,7 +120,7 @@ impl Ask for Desk {
             match self.specs.change(change, caller.uid).await {
                 Ok(Ok(())) => self.after_the_reading().await,
                 Ok(Err(rejection)) => Err(rejection),
-                Err(_stopped) => stopping(),
+                Err(why) => unwatched(why),
             }
         })
     }

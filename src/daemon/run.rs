@@ -16,12 +16,12 @@ use super::signals::{self, SignalError, SignalEvent};
 use super::spec_watch::{self, SpecSource, SpecWatch};
 use super::{arrivals, systemd};
 use crate::access::server::{Door, DoorArgs, DoorError};
-use crate::access::spec_dir::{Cue, SpecDir};
+use crate::access::spec_dir::{ChangeFailed, Cue, SpecDir};
 use crate::config::Config;
 use crate::execution::{ExecutionError, ExecutorPool, PoolArgs};
 use crate::limits;
 use crate::model::event::{Definitions, Event};
-use crate::model::request::{FileChange, Rejection, StopMode};
+use crate::model::request::{FileChange, StopMode};
 use crate::resource::{self, Opened, StoreError};
 use crate::scheduling::{Engine, Process};
 
@@ -86,7 +86,7 @@ impl SpecSource for SpecDir {
         Self::doubt(self, path, is_open, at);
     }
 
-    fn change(&mut self, change: &FileChange, uid: u32) -> Result<(), Rejection> {
+    fn change(&mut self, change: &FileChange, uid: u32) -> Result<(), ChangeFailed> {
         Self::change(self, change, uid)
     }
 }

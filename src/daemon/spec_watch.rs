@@ -6,12 +6,12 @@
 //! so that one task alone touches it. It knows nothing of the content of a file; that is the
 //! [`SpecSource`]'s.
 
+mod news;
 mod plan;
 mod reader;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,14 +20,18 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, error, warn};
 
+use self::news::News;
 use self::plan::{Plan, parts};
 use self::reader::Reader;
 use super::clock::Clock;
 use super::watch::{DirWatch, HintReader, Hints, Writer};
-use crate::access::spec_dir::{Cue, Heard};
+use crate::access::spec_dir::{ChangeFailed, Cue, Heard};
 use crate::limits;
 use crate::model::event::{Definitions, Event};
 use crate::model::request::{FileChange, Rejection};
+
+/// What is told once reading has broken down.
+const BROKEN_DOWN: &str = "the spec directory is not read any more; restart schedd";
 
 /// Orders that wait for an answer.
 const ORDERS_MAX: usize = 64;
@@ -46,8 +50,8 @@ pub trait SpecSource: Send + 'static {
     /// Changes a file, on somebody's behalf. Blocking.
     ///
     /// # Errors
-    /// A refusal; nothing has changed.
-    fn change(&mut self, change: &FileChange, uid: u32) -> Result<(), Rejection>;
+    /// A refusal, which says whether anything has changed.
+    fn change(&mut self, change: &FileChange, uid: u32) -> Result<(), ChangeFailed>;
 }
 
 /// What is asked of the watch.
@@ -64,10 +68,16 @@ pub struct SpecWatch {
     status: watch::Receiver<Option<String>>,
 }
 
-/// The watch has ended, as it does at a stop.
+/// Why the watch has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the spec directory is not watched any more")]
-pub struct Stopped;
+pub enum Ended {
+    /// As it does at a stop.
+    #[error("the daemon is stopping; ask the next one")]
+    Stopped,
+    /// By a fault.
+    #[error("{BROKEN_DOWN}")]
+    BrokenDown,
+}
 
 impl SpecWatch {
     /// Reads the directory now; resolves once what was found has been sent to the loop (or
@@ -77,11 +87,11 @@ impl SpecWatch {
     /// Cancel safe: the reading then takes place all the same.
     ///
     /// # Errors
-    /// [`Stopped`].
-    pub async fn reload(&self) -> Result<(), Stopped> {
+    /// [`Ended`].
+    pub async fn reload(&self) -> Result<(), Ended> {
         let (done, answer) = oneshot::channel();
-        self.orders.send(Order::Reload(done)).await.map_err(|_closed| Stopped)?;
-        answer.await.map_err(|_dropped| Stopped)
+        self.orders.send(Order::Reload(done)).await.map_err(|_closed| self.ended())?;
+        answer.await.map_err(|_dropped| self.ended())
     }
 
     /// Changes a file of the directory and reads it; resolves once what was found has been sent to
@@ -90,16 +100,22 @@ impl SpecWatch {
     /// Cancel safe: once sent, the change is carried out all the same.
     ///
     /// # Errors
-    /// [`Stopped`].
+    /// [`Ended`].
     pub async fn change(
         &self,
         change: FileChange,
         uid: u32,
-    ) -> Result<Result<(), Rejection>, Stopped> {
+    ) -> Result<Result<(), Rejection>, Ended> {
         let (done, answer) = oneshot::channel();
         let order = Order::Change { change, uid, done };
-        self.orders.send(order).await.map_err(|_closed| Stopped)?;
-        answer.await.map_err(|_dropped| Stopped)
+        self.orders.send(order).await.map_err(|_closed| self.ended())?;
+        answer.await.map_err(|_dropped| self.ended())
+    }
+
+    /// That of a breakdown is told before those who wait are let go.
+    fn ended(&self) -> Ended {
+        let is_broken = self.status.borrow().as_deref() == Some(BROKEN_DOWN);
+        if is_broken { Ended::BrokenDown } else { Ended::Stopped }
     }
 
     /// Why changes are seen late, if they are: for the daemon's status.
@@ -150,9 +166,7 @@ fn start_with(
         plan,
         heard: BTreeMap::new(),
         reloads: Vec::new(),
-        unreadable: None,
-        listed: None,
-        is_first: true,
+        news: News::default(),
     };
     tasks.spawn(watcher.run(requests, stop));
     SpecWatch { orders, status }
@@ -171,10 +185,7 @@ struct Watcher {
     heard: BTreeMap<OsString, Heard>,
     /// Who waits for a reading, and until when.
     reloads: Vec<(oneshot::Sender<()>, Duration)>,
-    unreadable: Option<String>,
-    /// Digest of the list of what is there that was sent last.
-    listed: Option<u64>,
-    is_first: bool,
+    news: News,
 }
 
 impl Watcher {
@@ -259,57 +270,57 @@ impl Watcher {
         done: oneshot::Sender<Result<(), Rejection>>,
     ) -> bool {
         let name = match &change {
-            FileChange::Write { name, .. } | FileChange::Remove { name } => OsString::from(name),
+            FileChange::Write { name, .. } | FileChange::Remove { name, .. } => {
+                OsString::from(name)
+            }
         };
         let Some(changed) = self.blocking(move |r| r.source.change(&change, uid)).await else {
-            return false;
+            return self.break_down().await;
         };
         let mut goes_on = true;
-        if changed.is_ok() {
+        if changed.as_ref().err().is_none_or(|failed| failed.is_done) {
             self.note_hints();
             self.heard.insert(name, Heard::Ours);
             goes_on = self.read_and_send(false).await;
         }
-        if done.send(changed).is_err() {
+        // Without a reading it is not known what has become of it.
+        if goes_on && done.send(changed.map_err(|failed| failed.rejection)).is_err() {
             debug!("whoever asked for a change has gone");
         }
         goes_on
     }
 
+    /// Tells everybody that nothing is read any more; there is no use in going on.
+    async fn break_down(&mut self) -> bool {
+        self.status.send_replace(Some(BROKEN_DOWN.to_owned()));
+        // The core waits for the first reading: it goes on with what it remembers.
+        let unreadable = Some(BROKEN_DOWN.to_owned());
+        let broken = Definitions { unreadable, ..Definitions::default() };
+        if self.events.send(Event::Definitions(broken)).await.is_err() {
+            debug!("nobody takes events any more");
+        }
+        false
+    }
+
     /// One reading; whether there is any use in another.
     async fn read_and_send(&mut self, is_whole: bool) -> bool {
         let began = self.clock.elapsed();
-        let is_whole = is_whole || self.is_first || self.unreadable.is_some();
+        let is_whole = is_whole || self.news.needs_all();
         let heard = std::mem::take(&mut self.heard);
         let cue = Cue { at: began, wall: self.clock.now(), is_whole, heard };
         let Some(reading) = self.blocking(move |reader| reader.read(&cue)).await else {
-            let told = "the spec directory is not read any more; restart schedd".to_owned();
-            self.status.send_replace(Some(told.clone()));
-            // The core waits for the first reading: it goes on with what it remembers.
-            let broken = Definitions { unreadable: Some(told), ..Definitions::default() };
-            if self.events.send(Event::Definitions(broken)).await.is_err() {
-                debug!("nobody takes events any more");
-            }
-            return false;
+            return self.break_down().await;
         };
         let is_polled = reading.status.is_some();
         let now = self.clock.elapsed();
         self.plan.done(began, now, is_whole, is_polled, reading.look_again_at);
         self.tell_status(reading.status);
-        if !self.is_news(&reading.found) {
+        if !self.news.is_news(&reading.found) {
             return true;
         }
-        self.is_first = false;
-        if let Some(problem) = reading
-            .found
-            .unreadable
-            .as_ref()
-            .filter(|_| reading.found.unreadable != self.unreadable)
-        {
+        if let Some(problem) = self.news.told(&reading.found) {
             warn!("{problem}; what was defined before stays in force");
         }
-        self.unreadable.clone_from(&reading.found.unreadable);
-        self.listed = reading.found.present.as_deref().map(digest).or(self.listed);
         for warning in reading.found.changed.iter().flat_map(|file| &file.warnings) {
             warn!("{warning}");
         }
@@ -343,16 +354,6 @@ impl Watcher {
         }
     }
 
-    /// Nothing changed is no news, but for the first time, when the directory became unreadable or
-    /// readable, and when it holds other names than were told last.
-    fn is_news(&self, found: &Definitions) -> bool {
-        self.is_first
-            || !found.changed.is_empty()
-            || !found.removed.is_empty()
-            || found.unreadable != self.unreadable
-            || found.present.as_deref().is_some_and(|names| Some(digest(names)) != self.listed)
-    }
-
     fn tell_status(&self, status: Option<String>) {
         self.status.send_if_modified(|told| {
             if *told == status {
@@ -365,12 +366,6 @@ impl Watcher {
             true
         });
     }
-}
-
-fn digest(names: &[String]) -> u64 {
-    let mut hasher = std::hash::DefaultHasher::new();
-    names.hash(&mut hasher);
-    hasher.finish()
 }
 
 #[cfg(test)]

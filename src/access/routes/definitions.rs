@@ -248,7 +248,7 @@ pub(super) async fn remove(
         );
         return Err(refusal(RejectionCode::Conflict, detail, errors));
     }
-    app.ask.change_file(FileChange::Remove { name }, caller).await?;
+    app.ask.change_file(FileChange::Remove { name, tasks: vec![task.clone()] }, caller).await?;
     match app.ask(Request::Task(task.clone()), caller).await {
         Ok(Reply::Task(left)) => Err(conflict(format!(
             "{path} is removed, but {} defines {task} too and has taken over; remove it once more",

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use nix::errno::Errno;
@@ -13,7 +14,7 @@ use nix::sys::stat::FileStat;
 use super::folder::{Content, Entry, Folder, Kind, Stamp, text};
 use super::settle::{Heard, Seen, Settling};
 use super::{Cue, Known};
-use crate::access::spec_yaml::{self, SpecContext, content_hash};
+use crate::access::spec_yaml::{SpecContext, content_hash};
 use crate::limits;
 use crate::model::event::SpecFile;
 
@@ -22,6 +23,9 @@ const FILES_FOR_THREADS: usize = 128;
 
 /// Threads that look: a reload must leave room for what runs.
 const THREADS_MAX: usize = 4;
+
+/// How a file's content is read.
+pub(super) type Parse = fn(&str, &[u8], &SpecContext) -> SpecFile;
 
 /// What one look at a file found.
 #[derive(Debug)]
@@ -68,6 +72,7 @@ pub(super) struct Looking<'a> {
     pub(super) settling: &'a Settling,
     pub(super) authors: &'a BTreeMap<OsString, (String, u32)>,
     pub(super) context: &'a SpecContext,
+    pub(super) parse: Parse,
     pub(super) cue: &'a Cue,
     /// Nothing has been read before.
     pub(super) is_first: bool,
@@ -189,17 +194,25 @@ impl Looking<'_> {
         if self.known.get(name).is_some_and(|known| known.hash == hash) {
             return Look::Content { stamp, hash, file: None };
         }
-        let mut file = spec_yaml::read(&path_text(self.dir, name), bytes, self.context);
+        // A fault in reading one file is told as that file's, and the others are read.
+        let path = path_text(self.dir, name);
+        let read = AssertUnwindSafe(|| (self.parse)(&path, bytes, self.context));
+        let Ok(mut file) = catch_unwind(read) else {
+            let why = "could not be read: a fault of schedd; please report it with the file";
+            return Look::Refused { stamp: Some(stamp), why: why.to_owned() };
+        };
         let author = self.authors.get(name).filter(|(written, _)| *written == hash);
         file.uid = Some(author.map_or(stat.st_uid, |(_, uid)| *uid));
         Look::Content { stamp, hash, file: Some(Box::new(file)) }
     }
 }
 
-/// A file's path as messages and the core name it; what is not UTF-8 is escaped.
+/// A file's path as messages and the core name it. What is not UTF-8 is escaped, behind a slash
+/// that no readable name can have: it is nobody else's path.
 pub(super) fn path_text(dir: &Path, name: &OsStr) -> String {
-    match name.to_str() {
-        Some(name) => dir.join(name).to_string_lossy().into_owned(),
-        None => dir.join(name.as_bytes().escape_ascii().to_string()).to_string_lossy().into_owned(),
-    }
+    let text = match name.to_str() {
+        Some(name) => name.to_owned(),
+        None => format!("(not UTF-8)/{}", name.as_bytes().escape_ascii()),
+    };
+    dir.join(text).to_string_lossy().into_owned()
 }
