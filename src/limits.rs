@@ -69,6 +69,8 @@ pub const STOP_WITHIN: Duration = Duration::from_secs(2);
 pub const SPEC_SETTLE: Duration = Duration::from_millis(50);
 /// Quiet time after which a spec file is read although somebody still has it open for writing.
 pub const SPEC_OPEN_SETTLE: Duration = Duration::from_secs(1);
+/// Time after which what spec files lost is told although others of them are still being changed.
+pub const SPEC_MOVE_SETTLE: Duration = Duration::from_secs(2);
 /// Changed spec files that one event tells of: each may start a wave of work.
 pub const SPEC_FILES_PER_EVENT: usize = 64;
 /// Files of the spec directory that are not read and are named in the log.
@@ -92,3 +94,5 @@ pub const SPAWN_RETRIES_MAX: u32 = 10;
 
 const _: () = assert!(BATCH_MAX <= EVENT_QUEUE);
 const _: () = assert!(RESULT_BYTES_MAX < FRAME_BYTES_MAX);
+// A file that stays open is taken before what may have moved there is told lost.
+const _: () = assert!(SPEC_OPEN_SETTLE.as_millis() < SPEC_MOVE_SETTLE.as_millis());

@@ -7,6 +7,7 @@
 
 mod folder;
 mod look;
+mod moves;
 mod settle;
 mod write;
 
@@ -16,13 +17,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use self::folder::{Entry, Folder, Kind, Stamp, Trust, c_name, text};
-use self::look::{Look, Looking, look_at_all, path_text};
+use self::look::{Look, Looking, Parse, look_at_all, path_text};
+use self::moves::Moves;
 pub use self::settle::Heard;
 use self::settle::{Seen, Settling};
 pub use self::write::Halted;
-use super::spec_yaml::{SpecContext, content_hash};
+use super::spec_yaml::{self, SpecContext, content_hash};
 use crate::limits;
 use crate::model::event::{Definitions, SpecError, SpecFile};
+use crate::model::id::TaskId;
 use crate::model::time::Timestamp;
 
 /// Whether a file of this name is read (contract §2): `*.yaml` and `*.yml` but no dot-files.
@@ -53,9 +56,14 @@ pub struct Cue {
 pub struct SpecDir {
     dir: PathBuf,
     context: SpecContext,
+    /// What the outside does, replaced in tests that need it to fail.
+    parse: Parse,
+    sync: write::Sync,
     trust: Trust,
     device: Option<u64>,
     known: BTreeMap<OsString, Known>,
+    /// What was known before the last reading of files that it took as saved: [`Self::doubt`].
+    before: BTreeMap<OsString, Known>,
     settling: Settling,
     /// Who asked for what the daemon itself wrote: content hash and user, by name.
     authors: BTreeMap<OsString, (String, u32)>,
@@ -65,16 +73,26 @@ pub struct SpecDir {
     has_read: bool,
 }
 
-/// One file as last taken.
-#[derive(Debug, Default)]
+/// One file as last taken. One that was told to be there and could not be taken yet is known too:
+/// its end has to be told.
+#[derive(Debug, Clone, Default)]
 struct Known {
     /// `None`: look at the content whatever stat says.
     stamp: Option<Stamp>,
     /// Two readings with this stamp gave the same content: only then stat alone is believed, for
     /// two writes within one tick of the file system's clock leave the same stamp.
     confirmed: bool,
+    /// Empty: not taken yet.
     hash: String,
     is_link: bool,
+    /// What it defined when it was last good.
+    tasks: Vec<TaskId>,
+}
+
+impl Known {
+    fn is_read(&self) -> bool {
+        !self.hash.is_empty()
+    }
 }
 
 impl SpecDir {
@@ -88,9 +106,12 @@ impl SpecDir {
         Self {
             dir,
             context,
+            parse: spec_yaml::read,
+            sync: write::sync_directory,
             trust: Trust { uid },
             device: None,
             known: BTreeMap::new(),
+            before: BTreeMap::new(),
             settling: Settling::default(),
             authors: BTreeMap::new(),
             ignored: BTreeSet::new(),
@@ -152,8 +173,7 @@ impl SpecDir {
         }
         let is_file = |e: &Entry| e.kind != Kind::Folder && is_spec_name(&e.name.to_string_lossy());
         let files: Vec<Entry> = entries.into_iter().filter(is_file).collect();
-        let mut found = Definitions::default();
-        let missing = self.missing(&folder, &files, cue, &mut found);
+        let gone = self.gone(&files, cue);
         let looking = Looking {
             folder: &folder,
             dir: &self.dir,
@@ -161,14 +181,25 @@ impl SpecDir {
             settling: &self.settling,
             authors: &self.authors,
             context: &self.context,
+            parse: self.parse,
             cue,
-            holds_new: !missing.is_empty(),
             is_first: !self.has_read,
         };
-        let looks = look_at_all(&looking, &files);
-        let mut present = missing;
+        let mut looks = look_at_all(&looking, &files);
+        let moves = Moves { known: &self.known, settling: &self.settling, cue };
+        let gone = moves.settle(gone, &files, &mut looks);
+        let mut found = Definitions::default();
+        for name in gone.told {
+            self.forget(&name, &mut found);
+        }
+        let mut present = Vec::new();
+        for name in gone.kept {
+            self.settling.wait(&name, Seen::Nothing, cue.at, false);
+            present.push(path_text(&self.dir, &name));
+        }
+        self.before.clear();
         for (entry, look) in files.into_iter().zip(looks) {
-            if self.take(&entry, look, cue.at, &mut found) {
+            if self.take(&entry, look, cue, &mut found) {
                 present.push(path_text(&self.dir, &entry.name));
             }
         }
@@ -185,7 +216,8 @@ impl SpecDir {
     pub fn doubt(&mut self, path: &str, is_open: bool, at: Duration) {
         let Some(name) = Path::new(path).file_name() else { return };
         if let Some(known) = self.known.get_mut(name) {
-            *known = Known { is_link: known.is_link, ..Known::default() };
+            let before = self.before.remove(name).unwrap_or_default();
+            *known = Known { stamp: None, confirmed: false, is_link: known.is_link, ..before };
         }
         self.settling.doubt(name, is_open, at);
     }
@@ -223,15 +255,8 @@ impl SpecDir {
         Ok(entries)
     }
 
-    /// Takes what is gone; gives the paths of what only seems to be, as a file does that an editor
-    /// has moved away and not written anew yet. What was renamed is gone at once.
-    fn missing(
-        &mut self,
-        folder: &Folder,
-        files: &[Entry],
-        cue: &Cue,
-        found: &mut Definitions,
-    ) -> Vec<String> {
+    /// The names that were told to be there and are not.
+    fn gone(&mut self, files: &[Entry], cue: &Cue) -> Vec<OsString> {
         let is_there =
             |name: &OsStr| files.binary_search_by(|entry| entry.name.as_os_str().cmp(name)).is_ok();
         let mut names: BTreeSet<OsString> =
@@ -240,26 +265,12 @@ impl SpecDir {
             names.extend(self.known.keys().cloned());
         }
         names.retain(|name| !is_there(name));
-        let mut missing = Vec::new();
-        for name in names {
-            let Some(known) = self.known.get(&name) else {
-                self.settling.taken(&name);
-                continue;
-            };
-            let is_renamed = known.stamp.is_some_and(|stamp| {
-                let is_candidate = |e: &&Entry| e.inode == stamp.inode();
-                let now = |e: &Entry| folder.stamp(&e.name);
-                files.iter().filter(is_candidate).filter_map(now).any(|n| stamp.is_renamed_to(&n))
-            });
-            let is_ours = cue.heard.get(&name) == Some(&Heard::Ours);
-            if is_renamed || is_ours || self.settling.is_quiet(&name, Seen::Nothing, cue.at) {
-                self.forget(&name, found);
-            } else {
-                self.settling.wait(&name, Seen::Nothing, cue.at, false);
-                missing.push(path_text(&self.dir, &name));
-            }
+        let (known, unknown): (Vec<_>, Vec<_>) =
+            names.into_iter().partition(|name| self.known.contains_key(name));
+        for name in unknown {
+            self.settling.taken(&name);
         }
-        missing
+        known
     }
 
     fn forget(&mut self, name: &OsStr, found: &mut Definitions) {
@@ -272,7 +283,7 @@ impl SpecDir {
 
     /// Remembers what was seen of a file, and tells it if it is new or changed. Whether the name
     /// is that of a spec file at all.
-    fn take(&mut self, entry: &Entry, look: Look, at: Duration, found: &mut Definitions) -> bool {
+    fn take(&mut self, entry: &Entry, look: Look, cue: &Cue, found: &mut Definitions) -> bool {
         let name = entry.name.as_os_str();
         let is_link = entry.kind == Kind::Link;
         match look {
@@ -281,27 +292,43 @@ impl SpecDir {
                 self.forget(name, found);
                 return false;
             }
-            Look::Unsettled { seen, is_linked } => {
-                self.settling.wait(name, seen, at, is_linked || is_link);
+            Look::Unsettled { seen, is_linked, is_loss } => {
+                self.settling.wait(name, seen, cue.at, is_linked || is_link);
+                if is_loss {
+                    self.settling.lost(name);
+                }
             }
-            Look::Torn => self.settling.doubt(name, false, at),
+            Look::Torn => self.settling.doubt(name, false, cue.at),
             Look::Content { stamp, hash, file } => {
                 self.settling.taken(name);
                 let known = self.known.entry(name.to_owned()).or_default();
+                if file.is_some() && cue.heard.get(name) == Some(&Heard::Saved) {
+                    self.before.insert(name.to_owned(), known.clone());
+                }
                 let confirmed = known.stamp == Some(stamp) && known.hash == hash;
-                *known = Known { stamp: Some(stamp), confirmed, hash, is_link };
+                let good = file.as_ref().filter(|file| file.errors.is_empty());
+                if let Some(file) = good {
+                    known.tasks = file.specs.iter().map(|spec| spec.task_id.clone()).collect();
+                }
+                let tasks = std::mem::take(&mut known.tasks);
+                *known = Known { stamp: Some(stamp), confirmed, hash, is_link, tasks };
                 found.changed.extend(file.map(|file| *file));
             }
             Look::Refused { stamp, why } => {
                 self.settling.taken(name);
                 let hash = content_hash(why.as_bytes());
-                let confirmed = stamp.is_some();
-                let known = Known { stamp, confirmed, hash: hash.clone(), is_link };
-                let before = self.known.insert(name.to_owned(), known);
-                if before.is_none_or(|before| before.hash != hash) {
+                let known = self.known.entry(name.to_owned()).or_default();
+                let is_new = known.hash != hash;
+                known.confirmed = stamp.is_some();
+                (known.stamp, known.hash, known.is_link) = (stamp, hash.clone(), is_link);
+                if is_new {
                     found.changed.push(refused(path_text(&self.dir, name), hash, why));
                 }
             }
+        }
+        if cue.is_whole {
+            // It is told to be there.
+            self.known.entry(name.to_owned()).or_default();
         }
         true
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::spec_watch::SpecWatch;
+use super::spec_watch::{Ended, SpecWatch};
 use crate::model::event::Event;
 use crate::model::id::ReplyTo;
 use crate::model::request::{
@@ -86,7 +86,11 @@ impl Desk {
 }
 
 fn is_stopping() -> Rejection {
-    Rejection::new(RejectionCode::Unavailable, "the daemon is stopping; ask the next one")
+    unwatched(Ended::Stopped)
+}
+
+fn unwatched(why: Ended) -> Rejection {
+    Rejection::new(RejectionCode::Unavailable, why.to_string())
 }
 
 impl Ask for Desk {
@@ -100,7 +104,7 @@ impl Ask for Desk {
 
     fn reload(&self) -> Pin<Box<dyn Future<Output = Reloaded> + Send + '_>> {
         Box::pin(async {
-            let unreadable = self.specs.reload().await.map_err(|_stopped| is_stopping())?;
+            let unreadable = self.specs.reload().await.map_err(unwatched)?;
             self.after_the_reading().await?;
             Ok(unreadable)
         })
@@ -115,7 +119,7 @@ impl Ask for Desk {
             match self.specs.change(changes, caller.uid).await {
                 Ok(Ok(())) => self.after_the_reading().await,
                 Ok(Err(rejection)) => Err(rejection),
-                Err(_stopped) => Err(is_stopping()),
+                Err(why) => Err(unwatched(why)),
             }
         })
     }

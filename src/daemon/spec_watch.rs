@@ -6,6 +6,7 @@
 //! so that one task alone touches it. It knows nothing of the content of a file; that is the
 //! [`SpecSource`]'s.
 
+mod news;
 mod plan;
 mod reader;
 
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, error, warn};
 
+use self::news::News;
 use self::plan::{Plan, parts};
 use self::reader::Reader;
 use super::clock::Clock;
@@ -27,6 +29,9 @@ use crate::access::spec_dir::{Cue, Halted, Heard};
 use crate::limits;
 use crate::model::event::{Definitions, Event};
 use crate::model::request::{FileChange, Rejection};
+
+/// What is told once reading has broken down.
+const BROKEN_DOWN: &str = "the spec directory is not read any more; restart schedd";
 
 /// Orders that wait for an answer.
 const ORDERS_MAX: usize = 64;
@@ -63,10 +68,16 @@ pub struct SpecWatch {
     status: watch::Receiver<Option<String>>,
 }
 
-/// The watch has ended, as it does at a stop.
+/// Why the watch has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the spec directory is not watched any more")]
-pub struct Stopped;
+pub enum Ended {
+    /// As it does at a stop.
+    #[error("the daemon is stopping; ask the next one")]
+    Stopped,
+    /// By a fault.
+    #[error("{BROKEN_DOWN}")]
+    BrokenDown,
+}
 
 impl SpecWatch {
     /// Reads the directory now; resolves once what was found has been sent to the loop (or
@@ -77,11 +88,11 @@ impl SpecWatch {
     /// Cancel safe: the reading then takes place all the same.
     ///
     /// # Errors
-    /// [`Stopped`].
-    pub async fn reload(&self) -> Result<Option<String>, Stopped> {
+    /// [`Ended`].
+    pub async fn reload(&self) -> Result<Option<String>, Ended> {
         let (done, answer) = oneshot::channel();
-        self.orders.send(Order::Reload(done)).await.map_err(|_closed| Stopped)?;
-        answer.await.map_err(|_dropped| Stopped)
+        self.orders.send(Order::Reload(done)).await.map_err(|_closed| self.ended())?;
+        answer.await.map_err(|_dropped| self.ended())
     }
 
     /// Changes files of the directory and reads them, all in one reading; resolves once what was
@@ -91,16 +102,22 @@ impl SpecWatch {
     /// Cancel safe: once sent, the changes are carried out all the same.
     ///
     /// # Errors
-    /// [`Stopped`].
+    /// [`Ended`].
     pub async fn change(
         &self,
         changes: Vec<FileChange>,
         uid: u32,
-    ) -> Result<Result<(), Rejection>, Stopped> {
+    ) -> Result<Result<(), Rejection>, Ended> {
         let (done, answer) = oneshot::channel();
         let order = Order::Change { changes, uid, done };
-        self.orders.send(order).await.map_err(|_closed| Stopped)?;
-        answer.await.map_err(|_dropped| Stopped)
+        self.orders.send(order).await.map_err(|_closed| self.ended())?;
+        answer.await.map_err(|_dropped| self.ended())
+    }
+
+    /// That of a breakdown is told before those who wait are let go.
+    fn ended(&self) -> Ended {
+        let is_broken = self.status.borrow().as_deref() == Some(BROKEN_DOWN);
+        if is_broken { Ended::BrokenDown } else { Ended::Stopped }
     }
 
     /// Why changes are seen late, if they are: for the daemon's status.
@@ -151,8 +168,7 @@ fn start_with(
         plan,
         heard: BTreeMap::new(),
         reloads: Vec::new(),
-        unreadable: None,
-        is_first: true,
+        news: News::default(),
     };
     tasks.spawn(watcher.run(requests, stop));
     SpecWatch { orders, status }
@@ -171,8 +187,7 @@ struct Watcher {
     heard: BTreeMap<OsString, Heard>,
     /// Who waits for a reading, and until when.
     reloads: Vec<(oneshot::Sender<Option<String>>, Duration)>,
-    unreadable: Option<String>,
-    is_first: bool,
+    news: News,
 }
 
 impl Watcher {
@@ -243,7 +258,7 @@ impl Watcher {
         let is_quiet = self.plan.is_quiet();
         let is_over = |until: Duration| is_quiet || until <= now;
         for (done, _) in self.reloads.extract_if(.., |(_, until)| is_over(*until)) {
-            if done.send(self.unreadable.clone()).is_err() {
+            if done.send(self.news.unreadable().map(str::to_owned)).is_err() {
                 debug!("whoever asked for a reading has gone");
             }
         }
@@ -259,7 +274,7 @@ impl Watcher {
     ) -> bool {
         let names: Vec<OsString> = changes.iter().map(|change| change.name().into()).collect();
         let Some(changed) = self.blocking(move |r| r.source.change(&changes, uid)).await else {
-            return false;
+            return self.break_down().await;
         };
         let mut goes_on = true;
         let count = changed.as_ref().map_or_else(|halted| halted.done, |()| names.len());
@@ -268,45 +283,44 @@ impl Watcher {
             self.heard.extend(names.into_iter().take(count).map(|name| (name, Heard::Ours)));
             goes_on = self.read_and_send(false).await;
         }
-        if done.send(changed.map_err(|halted| halted.why)).is_err() {
+        // Without a reading it is not known what has become of it.
+        if goes_on && done.send(changed.map_err(|halted| halted.why)).is_err() {
             debug!("whoever asked for a change has gone");
         }
         goes_on
     }
 
+    /// Tells everybody that nothing is read any more; there is no use in going on.
+    async fn break_down(&mut self) -> bool {
+        self.status.send_replace(Some(BROKEN_DOWN.to_owned()));
+        // The core waits for the first reading: it goes on with what it remembers.
+        let unreadable = Some(BROKEN_DOWN.to_owned());
+        let broken = Definitions { unreadable, ..Definitions::default() };
+        if self.events.send(Event::Definitions(broken)).await.is_err() {
+            debug!("nobody takes events any more");
+        }
+        false
+    }
+
     /// One reading; whether there is any use in another.
     async fn read_and_send(&mut self, is_whole: bool) -> bool {
         let began = self.clock.elapsed();
-        let is_whole = is_whole || self.is_first || self.unreadable.is_some();
+        let is_whole = is_whole || self.news.needs_all();
         let heard = std::mem::take(&mut self.heard);
         let cue = Cue { at: began, wall: self.clock.now(), is_whole, heard };
         let Some(reading) = self.blocking(move |reader| reader.read(&cue)).await else {
-            let told = "the spec directory is not read any more; restart schedd".to_owned();
-            self.status.send_replace(Some(told.clone()));
-            // The core waits for the first reading: it goes on with what it remembers.
-            let broken = Definitions { unreadable: Some(told), ..Definitions::default() };
-            if self.events.send(Event::Definitions(broken)).await.is_err() {
-                debug!("nobody takes events any more");
-            }
-            return false;
+            return self.break_down().await;
         };
         let is_polled = reading.status.is_some();
         let now = self.clock.elapsed();
         self.plan.done(began, now, is_whole, is_polled, reading.look_again_at);
         self.tell_status(reading.status);
-        if !self.is_news(&reading.found) {
+        if !self.news.is_news(&reading.found) {
             return true;
         }
-        self.is_first = false;
-        if let Some(problem) = reading
-            .found
-            .unreadable
-            .as_ref()
-            .filter(|_| reading.found.unreadable != self.unreadable)
-        {
+        if let Some(problem) = self.news.told(&reading.found) {
             warn!("{problem}; what was defined before stays in force");
         }
-        self.unreadable.clone_from(&reading.found.unreadable);
         for warning in reading.found.changed.iter().flat_map(|file| &file.warnings) {
             warn!("{warning}");
         }
@@ -338,15 +352,6 @@ impl Watcher {
                 None
             }
         }
-    }
-
-    /// Nothing changed is no news, but for the first time and when the directory became
-    /// unreadable or readable.
-    fn is_news(&self, found: &Definitions) -> bool {
-        self.is_first
-            || !found.changed.is_empty()
-            || !found.removed.is_empty()
-            || found.unreadable != self.unreadable
     }
 
     fn tell_status(&self, status: Option<String>) {

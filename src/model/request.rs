@@ -246,10 +246,12 @@ pub enum FileChange {
         /// Its content.
         text: Vec<u8>,
     },
-    /// Take a file away.
+    /// Take a file away, unless it has come to define something else meanwhile.
     Remove {
         /// Its name in the directory.
         name: String,
+        /// All that it may define.
+        tasks: Vec<TaskId>,
     },
 }
 
@@ -258,7 +260,7 @@ impl FileChange {
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
-            Self::Write { name, .. } | Self::Remove { name } => name,
+            Self::Write { name, .. } | Self::Remove { name, .. } => name,
         }
     }
 }

@@ -180,7 +180,9 @@ pub(super) async fn remove(
     if dry_run {
         return Ok(Json(removed));
     }
-    app.ask.change_files(vec![FileChange::Remove { name }], caller).await?;
+    app.ask
+        .change_files(vec![FileChange::Remove { name, tasks: vec![task.clone()] }], caller)
+        .await?;
     match app.ask(Request::Task(task.clone()), caller).await {
         Ok(Reply::Task(left)) => Err(conflict(format!(
             "{path} is removed, but {} defines {task} too and has taken over; remove it once more",

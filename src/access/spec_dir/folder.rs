@@ -44,17 +44,6 @@ impl Stamp {
         self.size == 0
     }
 
-    pub(super) fn inode(&self) -> u64 {
-        self.inode
-    }
-
-    /// Whether this is the same file under another name. Its inode alone does not tell: that of a
-    /// deleted file is soon given to a new one.
-    pub(super) fn is_renamed_to(&self, other: &Self) -> bool {
-        let kept = |stamp: &Self| (stamp.device, stamp.inode, stamp.size, stamp.modified);
-        kept(self) == kept(other)
-    }
-
     /// When anything about it changed last, by the file system's clock: milliseconds since the
     /// epoch.
     pub(super) fn changed_ms(&self) -> i64 {
@@ -67,7 +56,6 @@ impl Stamp {
 pub(super) struct Entry {
     pub(super) name: OsString,
     pub(super) kind: Kind,
-    pub(super) inode: u64,
 }
 
 /// What a name stands for, links not followed.
@@ -184,8 +172,7 @@ impl Folder {
                     Err(errno) => return Err(errno),
                 },
             };
-            let inode = entry.ino();
-            entries.push(Entry { name: owned(name), kind, inode });
+            entries.push(Entry { name: owned(name), kind });
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
@@ -194,10 +181,7 @@ impl Folder {
     /// One name; `None`: it is not there.
     pub(super) fn entry(&self, name: &CStr) -> Result<Option<Entry>, Errno> {
         match fstatat(&self.fd, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
-            Ok(stat) => {
-                let kind = kind_of(&stat);
-                Ok(Some(Entry { name: owned(name), kind, inode: stat.st_ino }))
-            }
+            Ok(stat) => Ok(Some(Entry { name: owned(name), kind: kind_of(&stat) })),
             Err(Errno::ENOENT) => Ok(None),
             Err(errno) => Err(errno),
         }

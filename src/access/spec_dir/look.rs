@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use nix::errno::Errno;
@@ -13,7 +14,7 @@ use nix::sys::stat::FileStat;
 use super::folder::{Content, Entry, Folder, Kind, Stamp, text};
 use super::settle::{Heard, Seen, Settling};
 use super::{Cue, Known};
-use crate::access::spec_yaml::{self, SpecContext, content_hash};
+use crate::access::spec_yaml::{SpecContext, content_hash};
 use crate::limits;
 use crate::model::event::SpecFile;
 
@@ -22,6 +23,9 @@ const FILES_FOR_THREADS: usize = 128;
 
 /// Threads that look: a reload must leave room for what runs.
 const THREADS_MAX: usize = 4;
+
+/// How a file's content is read.
+pub(super) type Parse = fn(&str, &[u8], &SpecContext) -> SpecFile;
 
 /// What one look at a file found.
 #[derive(Debug)]
@@ -36,6 +40,8 @@ pub(super) enum Look {
         seen: Seen,
         /// It has several names.
         is_linked: bool,
+        /// It could be taken, but for what it no longer defines.
+        is_loss: bool,
     },
     /// It changed under our eyes.
     Torn,
@@ -66,10 +72,8 @@ pub(super) struct Looking<'a> {
     pub(super) settling: &'a Settling,
     pub(super) authors: &'a BTreeMap<OsString, (String, u32)>,
     pub(super) context: &'a SpecContext,
+    pub(super) parse: Parse,
     pub(super) cue: &'a Cue,
-    /// A name is missing that may come back, or have become another one: a new name waits with
-    /// it, so that a task that moves is not seen in two files, nor in none.
-    pub(super) holds_new: bool,
     /// Nothing has been read before.
     pub(super) is_first: bool,
 }
@@ -125,7 +129,7 @@ impl Looking<'_> {
                 return if is_link && self.may_take(name, Seen::Nothing, heard) {
                     refused("is a link that leads nowhere".to_owned())
                 } else {
-                    Look::Unsettled { seen: Seen::Nothing, is_linked: is_link }
+                    Look::Unsettled { seen: Seen::Nothing, is_linked: is_link, is_loss: false }
                 };
             }
             Err(Errno::ELOOP) => {
@@ -143,7 +147,7 @@ impl Looking<'_> {
         let stamp = Stamp::of(&found.stat);
         if !self.may_take(name, Seen::File(stamp), heard) {
             let is_linked = found.stat.st_nlink > 1;
-            return Look::Unsettled { seen: Seen::File(stamp), is_linked };
+            return Look::Unsettled { seen: Seen::File(stamp), is_linked, is_loss: false };
         }
         match self.folder.read(name, &found) {
             Ok(Content::Whole(bytes)) => self.content(name, &found.stat, &bytes),
@@ -160,9 +164,7 @@ impl Looking<'_> {
             Some(Heard::Ours) => return true,
             // An empty one may just have been cut for the next save: the kernel tells of that only
             // when it is done.
-            Some(Heard::Saved) if !seen.is_empty() && (known.is_some() || !self.holds_new) => {
-                return true;
-            }
+            Some(Heard::Saved) if !seen.is_empty() => return true,
             Some(Heard::Saved | Heard::AtWork | Heard::Touched) | None => {}
         }
         if self.settling.holds(name) {
@@ -192,17 +194,25 @@ impl Looking<'_> {
         if self.known.get(name).is_some_and(|known| known.hash == hash) {
             return Look::Content { stamp, hash, file: None };
         }
-        let mut file = spec_yaml::read(&path_text(self.dir, name), bytes, self.context);
+        // A fault in reading one file is told as that file's, and the others are read.
+        let path = path_text(self.dir, name);
+        let read = AssertUnwindSafe(|| (self.parse)(&path, bytes, self.context));
+        let Ok(mut file) = catch_unwind(read) else {
+            let why = "could not be read: a fault of schedd; please report it with the file";
+            return Look::Refused { stamp: Some(stamp), why: why.to_owned() };
+        };
         let author = self.authors.get(name).filter(|(written, _)| *written == hash);
         file.uid = Some(author.map_or(stat.st_uid, |(_, uid)| *uid));
         Look::Content { stamp, hash, file: Some(Box::new(file)) }
     }
 }
 
-/// A file's path as messages and the core name it; what is not UTF-8 is escaped.
+/// A file's path as messages and the core name it. What is not UTF-8 is escaped, behind a slash
+/// that no readable name can have: it is nobody else's path.
 pub(super) fn path_text(dir: &Path, name: &OsStr) -> String {
-    match name.to_str() {
-        Some(name) => dir.join(name).to_string_lossy().into_owned(),
-        None => dir.join(name.as_bytes().escape_ascii().to_string()).to_string_lossy().into_owned(),
-    }
+    let text = match name.to_str() {
+        Some(name) => name.to_owned(),
+        None => format!("(not UTF-8)/{}", name.as_bytes().escape_ascii()),
+    };
+    dir.join(text).to_string_lossy().into_owned()
 }

@@ -51,6 +51,8 @@ struct Unsettled {
     since: Duration,
     /// Somebody is known to have it open for writing.
     is_open: bool,
+    /// It was seen to lack something that it defined.
+    is_loss: bool,
 }
 
 impl Unsettled {
@@ -74,7 +76,8 @@ impl Settling {
                 }
             }
             Heard::AtWork | Heard::Touched => {
-                let fresh = || Unsettled { seen: Seen::NotYet, since: at, is_open: false };
+                let fresh =
+                    || Unsettled { seen: Seen::NotYet, since: at, is_open: false, is_loss: false };
                 let unsettled = self.0.entry(name.to_owned()).or_insert_with(fresh);
                 unsettled.since = at;
                 unsettled.is_open |= heard == Heard::AtWork;
@@ -87,6 +90,12 @@ impl Settling {
         self.0.get(name).is_some_and(|known| known.seen == seen && known.quiet_at() <= at)
     }
 
+    /// For how long a name that is not taken yet has been as it is seen now.
+    pub(super) fn quiet_for(&self, name: &OsStr, seen: Seen, at: Duration) -> Option<Duration> {
+        let known = self.0.get(name).filter(|known| known.seen == seen)?;
+        Some(at.saturating_sub(known.since))
+    }
+
     /// Whether a change of a name waits to be taken.
     pub(super) fn holds(&self, name: &OsStr) -> bool {
         self.0.contains_key(name)
@@ -95,7 +104,7 @@ impl Settling {
     /// Notes what was seen of a name that is not taken yet. `is_linked`: a link, or a file of
     /// several names, which appears without ever being closed.
     pub(super) fn wait(&mut self, name: &OsStr, seen: Seen, at: Duration, is_linked: bool) {
-        let fresh = || Unsettled { seen, since: at, is_open: false };
+        let fresh = || Unsettled { seen, since: at, is_open: false, is_loss: false };
         let unsettled = self.0.entry(name.to_owned()).or_insert_with(fresh);
         if unsettled.seen != seen {
             // What was heard since counts from then; a change that nobody told of from now.
@@ -109,9 +118,23 @@ impl Settling {
         }
     }
 
+    /// Notes that a name which waits lacks something that it defined.
+    pub(super) fn lost(&mut self, name: &OsStr) {
+        if let Some(unsettled) = self.0.get_mut(name) {
+            unsettled.is_loss = true;
+        }
+    }
+
+    pub(super) fn is_loss(&self, name: &OsStr) -> bool {
+        self.0.get(name).is_some_and(|unsettled| unsettled.is_loss)
+    }
+
     /// Starts to wait anew, for a writer if one is known.
     pub(super) fn doubt(&mut self, name: &OsStr, is_open: bool, at: Duration) {
-        self.0.insert(name.to_owned(), Unsettled { seen: Seen::NotYet, since: at, is_open });
+        self.0.insert(
+            name.to_owned(),
+            Unsettled { seen: Seen::NotYet, since: at, is_open, is_loss: false },
+        );
     }
 
     /// A name was taken as it is.

@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{Cue, Heard, SpecDir, is_spec_name};
+use super::{Cue, Heard, SpecDir};
 use crate::access::spec_yaml::SpecContext;
 use crate::limits;
-use crate::model::event::Definitions;
+use crate::model::event::{Definitions, SpecFile};
 use crate::model::time::Timestamp;
 
 mod half_written;
+mod moves;
+mod names;
 mod writing;
 
 /// Nobody's: a daemon that is not root does not look at owners.
@@ -83,31 +85,6 @@ impl Bed {
 
     fn changed(&self, found: &Definitions) -> Vec<String> {
         self.names(&found.changed.iter().map(|f| f.path.clone()).collect::<Vec<_>>())
-    }
-}
-
-#[test]
-fn only_visible_yaml_files_are_definitions() {
-    for good in ["a.yaml", "a.yml", "a.b.v1.yaml", "é.yaml"] {
-        assert!(is_spec_name(good), "{good}");
-    }
-    for bad in [
-        ".a.yaml",
-        "..data",
-        "a.yaml~",
-        "a.yaml.swp",
-        ".a.yaml.swp",
-        "a.yaml.tmp",
-        "a.tmp",
-        "a.yaml.bak",
-        "a.yaml.dpkg-old",
-        "a.yaml.rpmsave",
-        "a.json",
-        "yaml",
-        ".yaml",
-        "a.YAML",
-    ] {
-        assert!(!is_spec_name(bad), "{bad}");
     }
 }
 
@@ -319,49 +296,23 @@ fn a_link_that_the_kernel_makes_up_is_not_followed() {
 }
 
 #[test]
-fn a_name_that_is_not_utf_8_is_an_error_of_its_own() {
-    use std::os::unix::ffi::OsStrExt;
+fn a_fault_in_reading_one_file_is_told_as_that_files_and_the_others_are_read() {
     let mut bed = Bed::new();
-    for name in [b"caf\xe8.yaml", b"caf\xe9.yaml"] {
-        let name = std::ffi::OsStr::from_bytes(name);
-        fs::write(bed.dir.path().join("d").join(name), text("a.v1", "x")).unwrap();
+    bed.specs.parse = |path, bytes, context| {
+        assert!(!path.ends_with("b.yaml"), "planted");
+        crate::access::spec_yaml::read(path, bytes, context)
+    };
+    for name in ["a", "b", "c"] {
+        bed.write(&format!("{name}.yaml"), &text(&format!("{name}.v1"), "x"));
     }
     let found = bed.settled();
-    assert_eq!(bed.changed(&found), ["caf\\xe8.yaml", "caf\\xe9.yaml"]);
-    assert!(found.changed[0].errors[0].message.contains("not UTF-8; rename it"));
+    assert_eq!(bed.changed(&found), ["a.yaml", "b.yaml", "c.yaml"]);
+    assert_eq!(found.changed.iter().map(|f| f.specs.len()).collect::<Vec<_>>(), [1, 0, 1]);
+    assert_eq!(
+        found.changed[1].errors[0].message,
+        "could not be read: a fault of schedd; please report it with the file"
+    );
     assert!(bed.settled().changed.is_empty());
-}
-
-#[test]
-fn each_regular_file_that_is_not_read_is_named_once() {
-    let mut bed = Bed::new();
-    let leftovers = [
-        "#x.yaml#",
-        ".hidden.yaml",
-        ".x.yaml.swp",
-        "4913",
-        "X.YAML",
-        "my.json",
-        "x.yaml.bak",
-        "x.yaml.dpkg-new",
-        "x.yaml.rpmsave",
-        "x.yaml~",
-    ];
-    for name in leftovers {
-        bed.write(name, &text("never.v1", "x"));
-    }
-    for name in ["my.task.v2.yaml", "x.yml"] {
-        bed.write(name, &text(&format!("{}.v1", &name[..1]), "x"));
-    }
-    fs::create_dir(bed.path("folder")).unwrap();
-    let found = bed.settled();
-    assert_eq!(bed.changed(&found), ["my.task.v2.yaml", "x.yml"]);
-    let named = bed.specs.take_ignored();
-    assert_eq!(bed.names(&named), leftovers);
-    bed.write("late.txt", "");
-    bed.settled();
-    let named = bed.specs.take_ignored();
-    assert_eq!(bed.names(&named), ["late.txt"]);
 }
 
 #[test]

@@ -4,18 +4,28 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, openat, readlinkat, renameat};
-use nix::sys::stat::Mode;
+use nix::fcntl::{AtFlags, OFlag, openat, readlinkat, renameat};
+use nix::sys::stat::{Mode, fchmod, fstatat};
 use nix::unistd::{UnlinkatFlags, fsync, unlinkat};
 
-use super::folder::{Entry, Folder, Kind, c_name};
+use super::folder::{Content, Entry, Folder, Kind, c_name};
 use super::{SpecDir, is_spec_name};
 use crate::access::spec_yaml::content_hash;
 use crate::limits;
+use crate::model::event::SpecFile;
+use crate::model::id::TaskId;
 use crate::model::request::{FileChange, Rejection, RejectionCode};
+
+/// Of a new file: a spec may hold what is not everybody's to read.
+const NEW_MODE: Mode = Mode::from_bits_truncate(0o640);
+
+/// How a directory is synced.
+pub(super) type Sync = fn(&OwnedFd) -> Result<(), Errno>;
 
 /// Why changes came to a halt, and how far they had come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +66,11 @@ impl SpecDir {
             .try_for_each(|(place, change)| place.prepare(change))
             .and_then(|()| {
                 places.iter().zip(changes).try_for_each(|(place, change)| {
+                    if let FileChange::Remove { tasks, .. } = change {
+                        let parse =
+                            |path: &str, text: &[u8]| (self.parse)(path, text, &self.context);
+                        place.check_content(tasks, parse)?;
+                    }
                     place.carry_out(change)?;
                     done += 1;
                     Ok(())
@@ -64,10 +79,7 @@ impl SpecDir {
         if made.is_err() {
             places.iter().skip(done).for_each(Place::drop_draft);
         }
-        let synced = match (done, places.first()) {
-            (1.., Some(first)) => first.sync(changes),
-            _ => Ok(()),
-        };
+        let synced = if done > 0 { (self.sync)(folder.fd()) } else { Ok(()) };
         for change in changes.iter().take(done) {
             if let FileChange::Write { name, text } = change {
                 self.authors.insert(name.into(), (content_hash(text), uid));
@@ -75,8 +87,27 @@ impl SpecDir {
         }
         let halted = |why: Rejection| Halted { done, why: so_far(why, changes, done) };
         made.map_err(halted)?;
-        synced.map_err(|why| Halted { done, why })
+        synced.map_err(|errno| Halted { done, why: self.unsynced(changes, errno) })
     }
+
+    /// Until the directory is synced, a crash may undo the changes.
+    fn unsynced(&self, changes: &[FileChange], errno: Errno) -> Rejection {
+        let error = std::io::Error::from(errno);
+        let names: Vec<&str> = changes.iter().map(FileChange::name).collect();
+        let detail = format!(
+            "{} is changed ({}) and that is in force, but a power failure could undo it: the \
+             directory cannot be synced: {error}; repair the disk and ask again",
+            self.dir.display(),
+            names.join(", "),
+        );
+        Rejection::new(code_of(&error), detail)
+    }
+}
+
+/// Puts what happened to the directory's names on the disk.
+pub(super) fn sync_directory(folder: &OwnedFd) -> Result<(), Errno> {
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    openat(folder, ".", flags, Mode::empty()).and_then(fsync)
 }
 
 /// The refusal with what had been changed before it.
@@ -131,8 +162,14 @@ impl Place<'_> {
                         format!("{} would have {size} bytes; at most {max} are read", self.name);
                     return Err(Rejection::new(RejectionCode::Invalid, detail));
                 }
-                entry.map_or(Ok(()), |entry| self.check_kind(&entry))?;
-                self.write_draft(text)
+                let mode = match entry {
+                    Some(entry) => {
+                        self.check_kind(&entry)?;
+                        self.mode()?
+                    }
+                    None => NEW_MODE,
+                };
+                self.write_draft(text, mode)
             }
             (FileChange::Remove { .. }, None) => {
                 let detail = format!("there is no file {}", self.path());
@@ -164,12 +201,19 @@ impl Place<'_> {
         }
     }
 
-    fn write_draft(&self, content: &[u8]) -> Result<(), Rejection> {
+    /// The mode of the file that is replaced: whom its owner kept out stays out. Who could write
+    /// it could make the daemon refuse it, and the daemon has to read it.
+    fn mode(&self) -> Result<Mode, Rejection> {
+        let stat = fstatat(self.folder.fd(), self.name.as_str(), AtFlags::AT_SYMLINK_NOFOLLOW)
+            .map_err(|errno| self.failed("looked at", errno))?;
+        Ok(Mode::from_bits_truncate(stat.st_mode & 0o755 | 0o400))
+    }
+
+    fn write_draft(&self, content: &[u8], mode: Mode) -> Result<(), Rejection> {
         let flags =
             OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let mode = Mode::from_bits_truncate(0o644);
         let draft = self.draft.as_str();
-        let open = || openat(self.folder.fd(), draft, flags, mode);
+        let open = || openat(self.folder.fd(), draft, flags, Mode::S_IRUSR | Mode::S_IWUSR);
         let fd = match open() {
             // A crash left it behind.
             Err(Errno::EEXIST) => {
@@ -178,9 +222,47 @@ impl Place<'_> {
             other => other,
         };
         let mut file = File::from(fd.map_err(|errno| self.failed("made", errno))?);
+        // Whatever the umask, and before anybody could read what is secret in it.
+        fchmod(&file, mode).map_err(|errno| self.failed("given its mode", errno))?;
         file.write_all(content)
             .and_then(|()| file.sync_all())
             .map_err(|error| self.failed("written", error))
+    }
+
+    /// Whoever asked saw a file that defines nothing but these tasks: another one is not theirs to
+    /// take away.
+    fn check_content(
+        &self,
+        tasks: &[TaskId],
+        parse: impl Fn(&str, &[u8]) -> SpecFile,
+    ) -> Result<(), Rejection> {
+        let name = OsStr::new(&self.name);
+        let found = self.folder.find(name).map_err(|errno| self.failed("removed", errno))?;
+        let content =
+            self.folder.read(name, &found).map_err(|error| self.failed("looked at", error))?;
+        let changed = |how: String| {
+            let detail = format!(
+                "{} has changed meanwhile: it {how}; nothing has been removed, look again",
+                self.path()
+            );
+            Rejection::new(RejectionCode::Conflict, detail)
+        };
+        let bytes = match content {
+            Content::Whole(bytes) => bytes,
+            Content::Torn => return Err(changed("is being written just now".to_owned())),
+            Content::Refused(why) => return Err(changed(why)),
+        };
+        let read = AssertUnwindSafe(|| parse(&self.path(), &bytes));
+        let Ok(file) = catch_unwind(read) else {
+            return Err(changed("could not be read, which is a fault of schedd".to_owned()));
+        };
+        if let Some(error) = file.errors.first() {
+            return Err(changed(format!("is broken in line {}: {}", error.line, error.message)));
+        }
+        match file.specs.iter().find(|spec| !tasks.contains(&spec.task_id)) {
+            Some(spec) => Err(changed(format!("defines {} too", spec.task_id))),
+            None => Ok(()),
+        }
     }
 
     fn entry(&self) -> Result<Option<Entry>, Rejection> {
@@ -203,22 +285,6 @@ impl Place<'_> {
             }
         };
         Err(Rejection::new(RejectionCode::Conflict, format!("{} {found}", self.path())))
-    }
-
-    /// Until the directory is synced, a crash may undo the changes.
-    fn sync(&self, changes: &[FileChange]) -> Result<(), Rejection> {
-        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        openat(self.folder.fd(), ".", flags, Mode::empty()).and_then(fsync).map_err(|errno| {
-            let error = std::io::Error::from(errno);
-            let names: Vec<&str> = changes.iter().map(FileChange::name).collect();
-            let detail = format!(
-                "{} is changed ({}), but a power failure could undo that: the directory cannot be \
-                 synced: {error}",
-                self.dir.display(),
-                names.join(", "),
-            );
-            Rejection::new(code_of(&error), detail)
-        })
     }
 
     fn failed(&self, step: &str, error: impl Into<std::io::Error>) -> Rejection {

@@ -6,8 +6,13 @@ use crate::access::spec_dir::SpecDir;
 use crate::access::spec_yaml::SpecContext;
 use crate::daemon::clock::Clock;
 use crate::daemon::spec_watch;
+use crate::model::id::TaskId;
 
 const TEXT: &str = "taskId: t.v1\nversion: 1\nowner: o\ntaskType: SHELL\nhandler: 'true'\n";
+
+fn task() -> Vec<TaskId> {
+    vec![TaskId::parse("t.v1").unwrap()]
+}
 
 fn caller(uid: u32) -> Caller {
     Caller { uid, gid: 0, pid: 0, key: None }
@@ -50,7 +55,7 @@ async fn a_change_of_a_file_is_with_the_core_before_it_is_answered() {
     let dir = tempfile::tempdir().unwrap();
     let (desk, mut core, waiting) = desk(dir.path());
     let write = FileChange::Write { name: "a.yaml".to_owned(), text: TEXT.into() };
-    let remove = FileChange::Remove { name: "a.yaml".to_owned() };
+    let remove = FileChange::Remove { name: "a.yaml".to_owned(), tasks: task() };
     core.recv().await.unwrap();
     for (change, expected) in [(write, (1, Some(7))), (remove, (1, None))] {
         let asking = Arc::clone(&desk);
@@ -66,7 +71,7 @@ async fn a_change_of_a_file_is_with_the_core_before_it_is_answered() {
 async fn a_change_that_is_refused_is_answered_without_the_core() {
     let dir = tempfile::tempdir().unwrap();
     let (desk, _core, _) = desk(dir.path());
-    let remove = FileChange::Remove { name: "a.yaml".to_owned() };
+    let remove = FileChange::Remove { name: "a.yaml".to_owned(), tasks: task() };
     let refused = desk.change_files(vec![remove], caller(7)).await.unwrap_err();
     assert_eq!(refused.code, RejectionCode::NotFound);
 }

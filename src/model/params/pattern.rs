@@ -18,15 +18,15 @@ pub(super) fn whole(pattern: &str) -> Result<Regex, String> {
     }
     let build = |text: &str| {
         let built = RegexBuilder::new(text).size_limit(limits::PATTERN_COMPILED_BYTES_MAX).build();
-        built.map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => {
-                format!("the pattern {pattern} is too costly to look for; repeat less in it")
+        built.map_err(|error| {
+            if matches!(error, regex::Error::CompiledTooBig(_)) {
+                return format!(
+                    "the pattern {pattern} is too costly to look for; repeat less in it"
+                );
             }
-            error => {
-                let text = error.to_string();
-                let last = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-                format!("the pattern {pattern} is no regular expression: {last}")
-            }
+            let text = error.to_string();
+            let last = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            format!("the pattern {pattern} is no regular expression: {last}")
         })
     };
     // By itself first: `a)(b` is wrong, though it would be right between our brackets.

@@ -330,7 +330,8 @@ async fn a_task_alone_in_its_file_is_removed_with_it() {
     let removed = json!({"taskId": "a.b.v1", "file": path("a.yaml"),
                          "brokenDependents": ["below.v1"]});
     assert_eq!(answer.json, removed);
-    assert_eq!(changed(&house), [FileChange::Remove { name: "a.yaml".to_owned() }]);
+    let tasks = vec![TaskId::parse("a.b.v1").unwrap()];
+    assert_eq!(changed(&house), [FileChange::Remove { name: "a.yaml".to_owned(), tasks }]);
     // Asked again, it is not there.
     assert_eq!(delete(&house, "/v1/tasks/a.b.v1").await.status, StatusCode::NOT_FOUND);
 }

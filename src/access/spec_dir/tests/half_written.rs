@@ -4,10 +4,10 @@ use std::io::Write;
 
 use super::*;
 
-const MOMENT: Duration = Duration::from_millis(10);
+pub(super) const MOMENT: Duration = Duration::from_millis(10);
 
 /// A directory with one file that has been read.
-fn bed() -> Bed {
+pub(super) fn bed() -> Bed {
     let mut bed = Bed::new();
     bed.write("a.yaml", &text("a.v1", "one"));
     let found = bed.read(true, &[]);
@@ -15,7 +15,7 @@ fn bed() -> Bed {
     bed
 }
 
-trait Reads {
+pub(super) trait Reads {
     fn handlers(&self) -> Vec<&str>;
 }
 
@@ -121,45 +121,6 @@ fn a_deleted_file_is_gone_after_a_quiet_time() {
     let found = bed.read(false, &[]);
     assert_eq!(bed.names(&found.removed), ["a.yaml"]);
     assert_eq!(bed.specs.look_again_at(), None);
-}
-
-#[test]
-fn a_renamed_file_is_under_both_names_in_no_reading() {
-    let mut bed = bed();
-    fs::rename(bed.path("a.yaml"), bed.path("z.yaml")).unwrap();
-    let found = bed.read(false, &[("a.yaml", Heard::Touched), ("z.yaml", Heard::Saved)]);
-    assert_eq!(
-        (bed.changed(&found), bed.names(&found.removed)),
-        (vec!["z.yaml".to_owned()], vec!["a.yaml".to_owned()])
-    );
-    // Over another one.
-    bed.write("y.yaml", &text("y.v1", "why"));
-    bed.read(false, &[("y.yaml", Heard::Saved)]);
-    fs::rename(bed.path("z.yaml"), bed.path("y.yaml")).unwrap();
-    let found = bed.read(false, &[("z.yaml", Heard::Touched), ("y.yaml", Heard::Saved)]);
-    assert_eq!(
-        (found.handlers(), bed.names(&found.removed)),
-        (vec!["one"], vec!["z.yaml".to_owned()])
-    );
-}
-
-#[test]
-fn a_task_that_moves_to_a_new_file_is_told_with_the_end_of_the_old_one() {
-    let mut bed = bed();
-    bed.write("b.yaml", &text("b.v1", "before"));
-    bed.read(false, &[("b.yaml", Heard::Saved)]);
-    fs::remove_file(bed.path("a.yaml")).unwrap();
-    bed.write("new.yaml", &text("a.v1", "moved"));
-    bed.write("b.yaml", &text("b.v1", "after"));
-    let heard = [("a.yaml", Heard::Touched), ("b.yaml", Heard::Saved), ("new.yaml", Heard::Saved)];
-    // What is no new name does not wait.
-    assert_eq!(bed.read(false, &heard).handlers(), ["after"]);
-    bed.pass(limits::SPEC_SETTLE);
-    let found = bed.read(false, &[]);
-    assert_eq!(
-        (found.handlers(), bed.names(&found.removed)),
-        (vec!["moved"], vec!["a.yaml".to_owned()])
-    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Changes of the directory that the daemon makes itself.
 
 use super::*;
+use crate::model::id::TaskId;
 use crate::model::request::{FileChange, RejectionCode};
 
 const ASKER: u32 = 4711;
@@ -10,7 +11,8 @@ fn write(name: &str, handler: &str) -> FileChange {
 }
 
 fn remove(name: &str) -> FileChange {
-    FileChange::Remove { name: name.to_owned() }
+    let tasks = vec![TaskId::parse("a.v1").unwrap()];
+    FileChange::Remove { name: name.to_owned(), tasks }
 }
 
 impl Bed {
@@ -64,11 +66,49 @@ fn a_removed_file_is_gone_at_once() {
 }
 
 #[test]
-fn a_written_file_passes_the_daemons_own_check() {
+fn a_written_file_keeps_the_mode_of_the_one_before_but_lets_nobody_else_write() {
     let mut bed = Bed::new();
+    let mode = |bed: &Bed| fs::metadata(bed.path("a.yaml")).unwrap().permissions().mode() & 0o7777;
     bed.change(&write("a.yaml", "one"), ASKER);
-    let mode = fs::metadata(bed.path("a.yaml")).unwrap().permissions().mode();
-    assert_eq!(mode & 0o022, 0, "{mode:o}");
+    assert_eq!(mode(&bed), 0o640);
+    for (before, after) in [(0o600, 0o600), (0o444, 0o444), (0o666, 0o644), (0o4755, 0o755)] {
+        fs::set_permissions(bed.path("a.yaml"), fs::Permissions::from_mode(before)).unwrap();
+        bed.change(&write("a.yaml", "two"), ASKER);
+        assert_eq!(mode(&bed), after, "{before:o}");
+    }
+}
+
+#[test]
+fn a_file_that_has_come_to_define_something_else_is_not_removed() {
+    let mut bed = Bed::new();
+    for (content, word) in [
+        ([text("a.v1", "one"), text("b.v1", "new")].join("---\n"), "defines b.v1 too"),
+        (text("b.v1", "new"), "defines b.v1 too"),
+        ("taskId: [".to_owned(), "is broken in line"),
+        ("#".repeat(limits::SPEC_FILE_BYTES_MAX + 1), "has 262145 bytes"),
+    ] {
+        bed.write("a.yaml", &content);
+        let (code, detail) = bed.refusal(&remove("a.yaml"));
+        assert_eq!(code, RejectionCode::Conflict);
+        assert!(detail.contains("has changed meanwhile") && detail.contains(word), "{detail}");
+        assert_eq!(fs::read_to_string(bed.path("a.yaml")).unwrap(), content);
+    }
+}
+
+#[test]
+fn a_change_whose_directory_cannot_be_synced_is_done_and_told_so() {
+    let mut bed = Bed::new();
+    bed.read(true, &[]);
+    bed.specs.sync = |_| Err(nix::errno::Errno::EIO);
+    for change in [write("a.yaml", "one"), remove("a.yaml")] {
+        let halted = bed.specs.change(std::slice::from_ref(&change), ASKER).unwrap_err();
+        assert_eq!((halted.done, halted.why.code), (1, RejectionCode::Unavailable));
+        let detail = &halted.why.detail;
+        assert!(detail.contains("is changed (a.yaml) and that is in force"), "{detail}");
+        let found = bed.read(false, &[("a.yaml", Heard::Ours)]);
+        assert_eq!(found.changed.len() + found.removed.len(), 1);
+        assert!(found.changed.iter().all(|file| file.uid == Some(ASKER)), "{found:?}");
+    }
 }
 
 #[test]
@@ -101,7 +141,7 @@ fn what_would_not_be_read_is_not_written() {
 fn a_link_or_a_folder_of_that_name_is_left_alone() {
     let mut bed = Bed::new();
     let target = bed.dir.path().join("target");
-    fs::write(&target, "theirs").unwrap();
+    fs::write(&target, text("a.v1", "theirs")).unwrap();
     symlink(&target, bed.path("l.yaml")).unwrap();
     fs::create_dir(bed.path("f.yaml")).unwrap();
     let (code, detail) = bed.refusal(&write("l.yaml", "x"));
@@ -109,7 +149,7 @@ fn a_link_or_a_folder_of_that_name_is_left_alone() {
     assert!(detail.contains("is a link to") && detail.contains("target"), "{detail}");
     assert_eq!(bed.refusal(&write("f.yaml", "x")).0, RejectionCode::Conflict);
     assert_eq!(bed.refusal(&remove("f.yaml")).0, RejectionCode::Conflict);
-    assert_eq!(fs::read_to_string(&target).unwrap(), "theirs");
+    assert_eq!(fs::read_to_string(&target).unwrap(), text("a.v1", "theirs"));
     // The link itself may go; what it leads to stays.
     bed.change(&remove("l.yaml"), ASKER);
     assert_eq!((bed.all_names(), target.exists()), (vec!["f.yaml".to_owned()], true));
