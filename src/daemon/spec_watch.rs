@@ -157,7 +157,8 @@ fn start_with(
     let Reads { dir, source, clock, events } = reads;
     let (orders, requests) = mpsc::channel(ORDERS_MAX);
     let (status_sender, status) = watch::channel(None);
-    let plan = Plan::new(clock.elapsed());
+    let now = clock.elapsed();
+    let plan = Plan::new(now);
     let watcher = Watcher {
         reader: Some(Reader { dir: dir.clone(), dirs, source }),
         dir,
@@ -169,6 +170,7 @@ fn start_with(
         heard: BTreeMap::new(),
         reloads: Vec::new(),
         news: News::default(),
+        opens_by: now + limits::SPEC_OPEN_SETTLE,
     };
     tasks.spawn(watcher.run(requests, stop));
     SpecWatch { orders, status }
@@ -188,6 +190,8 @@ struct Watcher {
     /// Who waits for a reading, and until when.
     reloads: Vec<(oneshot::Sender<Option<String>>, Duration)>,
     news: News,
+    /// When the core begins although a file still cannot be read.
+    opens_by: Duration,
 }
 
 impl Watcher {
@@ -324,7 +328,15 @@ impl Watcher {
         for warning in reading.found.changed.iter().flat_map(|file| &file.warnings) {
             warn!("{warning}");
         }
-        for part in parts(reading.found) {
+        // A file that was put there just before the start belongs to it: its boot is this one, and
+        // what it missed is made up for. It is waited for, but not for long.
+        let is_held_back = reading.look_again_at.is_some() && reading.found.unreadable.is_none();
+        let waits = self.news.is_opening() && is_held_back && now < self.opens_by;
+        if !waits {
+            self.news.opened();
+        }
+        for mut part in parts(reading.found) {
+            part.more |= waits;
             if self.events.send(Event::Definitions(part)).await.is_err() {
                 return false;
             }

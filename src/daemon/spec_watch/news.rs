@@ -8,6 +8,8 @@ use crate::model::event::Definitions;
 #[derive(Debug, Default)]
 pub(super) struct News {
     has_told: bool,
+    /// The core has been told all that there is at a start.
+    has_opened: bool,
     unreadable: Option<String>,
     /// Digest of the list of what is there.
     listed: Option<u64>,
@@ -24,14 +26,24 @@ impl News {
         self.unreadable.as_deref()
     }
 
-    /// Nothing changed is no news, but for the first time, when the directory became unreadable or
+    /// Nothing changed is no news, but at a start, when the directory became unreadable or
     /// readable, and when it holds other names than were listed last.
     pub(super) fn is_news(&self, found: &Definitions) -> bool {
-        !self.has_told
+        !self.has_opened
             || !found.changed.is_empty()
             || !found.removed.is_empty()
             || found.unreadable != self.unreadable
             || found.present.as_deref().is_some_and(|names| Some(digest(names)) != self.listed)
+    }
+
+    /// Whether the core waits for more of what there is at a start.
+    pub(super) fn is_opening(&self) -> bool {
+        !self.has_opened
+    }
+
+    /// All that there is at a start is told.
+    pub(super) fn opened(&mut self) {
+        self.has_opened = true;
     }
 
     /// Notes what is told; gives why the directory is unreadable, if that is new.

@@ -107,3 +107,23 @@ async fn a_change_that_was_done_but_not_to_its_end_is_read_and_one_that_was_not_
         assert_eq!(events.try_recv().is_ok(), is_done);
     }
 }
+
+/// A file that was put there just before the start may still be changing when it is first read.
+#[tokio::test]
+async fn what_was_put_there_just_before_the_start_belongs_to_it() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path().to_owned();
+    let (sender, mut events) = mpsc::channel(16);
+    let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+    fs::write(dir.join("a.yaml"), spec("1")).unwrap();
+    let _watch = start(dir.clone(), source(&dir), Clock::new(), sender, &tasks, stop);
+    let mut told = Vec::new();
+    loop {
+        let Some(Event::Definitions(found)) = events.recv().await else { panic!("no event") };
+        told.extend(found.changed);
+        if !found.more {
+            break;
+        }
+    }
+    assert_eq!(told.len(), 1, "the core begins when it knows what there is");
+}
