@@ -107,7 +107,8 @@ impl Graph {
     /// that changed anything, so that the graph must be settled.
     pub(super) fn set(&mut self, id: &TaskId, spec: Option<&TaskSpec>) -> bool {
         let said = spec.map(Said::of);
-        if self.is_known(id, said.as_ref()) {
+        if !self.is_moved(id, said.as_ref()) {
+            self.say(id, said);
             return false;
         }
         let node = self.node(id);
@@ -126,11 +127,7 @@ impl Graph {
             let from = self.node(from);
             self.edges.add_edge(from, node, *why);
         }
-        let old = self
-            .edges
-            .node_weight_mut(node)
-            .and_then(|n| std::mem::replace(&mut n.said, said.clone()));
-        self.listen(id, old.as_ref(), said.as_ref());
+        self.say(id, said);
         self.rollouts.regroup(id, &self.versions(id));
         for node in loose {
             self.drop_if_unnamed(node);
@@ -140,13 +137,28 @@ impl Graph {
 
     /// Whether a definition would change the graph.
     pub(super) fn is_moved_by(&self, id: &TaskId, spec: Option<&TaskSpec>) -> bool {
-        !self.is_known(id, spec.map(Said::of).as_ref())
+        self.is_moved(id, spec.map(Said::of).as_ref())
     }
 
-    /// Whether a definition says of its place in the graph what it said before.
-    fn is_known(&self, id: &TaskId, said: Option<&Said>) -> bool {
+    fn is_moved(&self, id: &TaskId, said: Option<&Said>) -> bool {
         let node = self.places.get(id).and_then(|node| self.edges.node_weight(*node));
-        node.and_then(|node| node.said.as_ref()) == said
+        match (node.and_then(|node| node.said.as_ref()), said) {
+            (Some(before), Some(now)) => !before.is_placed_like(now),
+            (None, None) => false,
+            (Some(_), None) | (None, Some(_)) => true,
+        }
+    }
+
+    /// Keeps what a definition says now, and who listens to what.
+    fn say(&mut self, id: &TaskId, said: Option<Said>) {
+        let Some(node) = self.places.get(id).and_then(|node| self.edges.node_weight_mut(*node))
+        else {
+            return;
+        };
+        let old = std::mem::replace(&mut node.said, said.clone());
+        if old != said {
+            self.listen(id, old.as_ref(), said.as_ref());
+        }
     }
 
     /// Finds what follows from the edges; the faults, if there are any. After one, what was found

@@ -36,6 +36,14 @@ impl Said {
             share: spec.enabled.then_some(spec.rollout),
         }
     }
+
+    /// Whether another says the same of the task's place among tasks; what is listened to outside
+    /// is no matter of that.
+    pub(super) fn is_placed_like(&self, other: &Self) -> bool {
+        let Self { cycle, is_derived, default, listens: _, named, share } = self;
+        (cycle, is_derived, default) == (&other.cycle, &other.is_derived, &other.default)
+            && (named, share) == (&other.named, &other.share)
+    }
 }
 
 /// The tasks that a definition names, with why it comes after them.

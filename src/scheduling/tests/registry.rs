@@ -369,7 +369,7 @@ fn a_run_that_gets_two_roots_because_something_went_is_a_day_and_blocks_nobody()
     };
     bench.ask(Request::Rollback { task: id("other"), revision: first }).0.unwrap();
     let mut edited = roots();
-    edited[0].handler = "another".to_owned();
+    edited[0].triggers.extend(on_event("r1", "more").triggers);
     let y = after("y", &["r1", "r2"]);
     bench.specs(edited.into_iter().chain([x(), y, handled("other", "two")]).collect());
     assert_eq!(row(&bench, "r1").revision, Some(2));
