@@ -108,7 +108,7 @@ impl Graph {
     pub(super) fn set(&mut self, id: &TaskId, spec: Option<&TaskSpec>) -> bool {
         let said = spec.map(Said::of);
         if !self.is_moved(id, said.as_ref()) {
-            self.say(id, said);
+            self.say(id, said.as_ref());
             return false;
         }
         let node = self.node(id);
@@ -127,7 +127,7 @@ impl Graph {
             let from = self.node(from);
             self.edges.add_edge(from, node, *why);
         }
-        self.say(id, said);
+        self.say(id, said.as_ref());
         self.rollouts.regroup(id, &self.versions(id));
         for node in loose {
             self.drop_if_unnamed(node);
@@ -150,15 +150,11 @@ impl Graph {
     }
 
     /// Keeps what a definition says now, and who listens to what.
-    fn say(&mut self, id: &TaskId, said: Option<Said>) {
-        let Some(node) = self.places.get(id).and_then(|node| self.edges.node_weight_mut(*node))
-        else {
-            return;
-        };
-        let old = std::mem::replace(&mut node.said, said.clone());
-        if old != said {
-            self.listen(id, old.as_ref(), said.as_ref());
-        }
+    fn say(&mut self, id: &TaskId, said: Option<&Said>) {
+        let node = self.places.get(id).and_then(|node| self.edges.node_weight_mut(*node));
+        let Some(node) = node.filter(|node| node.said.as_ref() != said) else { return };
+        let old = std::mem::replace(&mut node.said, said.cloned());
+        self.listen(id, old.as_ref(), said);
     }
 
     /// Finds what follows from the edges; the faults, if there are any. After one, what was found
