@@ -176,15 +176,7 @@ pub(super) async fn dependents(
     task: &TaskId,
     path: &str,
 ) -> Result<Vec<TaskId>, Problem> {
-    let emptied = SpecFile {
-        path: path.to_owned(),
-        hash: String::new(),
-        uid: None,
-        specs: Vec::new(),
-        places: Vec::new(),
-        errors: Vec::new(),
-        warnings: Vec::new(),
-    };
+    let emptied = SpecFile { path: path.to_owned(), ..SpecFile::default() };
     let request = Request::Plan { files: vec![emptied], whole: false };
     let Reply::Plan(view) = app.ask(request, caller).await? else {
         return Err(Problem::misanswered("a plan"));

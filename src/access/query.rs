@@ -11,7 +11,7 @@ use crate::model::history::{History, HistoryError, InstanceFilter};
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::{Instance, InstanceState};
 use crate::model::request::{Caller, RejectionCode, Reply, Request};
-use crate::model::view::{InstanceView, Live};
+use crate::model::view::{InstanceView, Live, TaskView};
 
 use super::extract::task_id;
 use super::problem::Problem;
@@ -119,6 +119,17 @@ pub(super) async fn live(app: &App, caller: Caller, rows: &[Instance]) -> LiveBy
             LiveById::new()
         }
     }
+}
+
+/// A task as it may be shown: what any of its revisions declares secret is masked in its
+/// definition.
+pub(super) async fn masked(app: &App, mut view: TaskView) -> Result<TaskView, Problem> {
+    let Some(spec) = view.spec.take() else { return Ok(view) };
+    let task = view.task_id.clone();
+    let recorded = read(app, move |history| secrets::names_on_record(history, &task)).await?;
+    let names = secrets::names_in(&spec).chain(recorded.into_iter().flatten()).collect();
+    view.spec = Some(secrets::masked_with(&spec, &names));
+    Ok(view)
 }
 
 /// Rows with what the core knows, their upstreams' states, and secrets masked.

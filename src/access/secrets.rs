@@ -54,11 +54,6 @@ fn hide(value: &mut Value) {
     }
 }
 
-/// The definition with the values of secret parameters masked.
-pub(super) fn masked_spec(spec: &Arc<TaskSpec>) -> Arc<TaskSpec> {
-    masked_with(spec, &names_in(spec).collect())
-}
-
 /// The definition with the values of these parameters masked.
 pub(super) fn masked_with(spec: &Arc<TaskSpec>, names: &Names) -> Arc<TaskSpec> {
     if names.is_empty() {

@@ -75,7 +75,7 @@ pub struct Definitions {
 }
 
 /// One spec file's content.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct SpecFile {
     /// Its path.
     pub path: String,

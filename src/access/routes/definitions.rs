@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::access::extract::{Name, Params, SpecBody, flag, task_id};
 use crate::access::problem::Problem;
 use crate::access::proposal::{self, Proposal, Read};
-use crate::access::secrets::masked_spec;
+use crate::access::query;
 use crate::access::state::App;
 use crate::model::event::{SpecError, SpecFile};
 use crate::model::request::{Caller, FileChange, RejectionCode, Reply, Request};
@@ -115,9 +115,8 @@ async fn in_force(app: &App, caller: Caller, file: &SpecFile) -> Result<Vec<Task
     let mut views = Vec::with_capacity(file.specs.len());
     for spec in &file.specs {
         match app.ask(Request::Task(spec.task_id.clone()), caller).await {
-            Ok(Reply::Task(mut view)) if proposal::says(&view, &file.path) => {
-                view.spec = view.spec.as_ref().map(masked_spec);
-                views.push(*view);
+            Ok(Reply::Task(view)) if proposal::says(&view, &file.path) => {
+                views.push(query::masked(app, *view).await?);
             }
             Ok(Reply::Task(_)) => {
                 return Err(proposal::not_in_force(app, caller, &[&file.path]).await);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::access::extract::{Body, Name, task_id};
 use crate::access::problem::Problem;
-use crate::access::secrets::masked_spec;
+use crate::access::query;
 use crate::access::state::{App, Shared};
 use crate::model::id::TaskId;
 use crate::model::record::Target;
@@ -35,11 +35,10 @@ pub(super) async fn show(
     Name(id): Name,
 ) -> Result<Json<TaskView>, Problem> {
     let task = task_id(&id)?;
-    let Reply::Task(mut view) = app.ask(Request::Task(task), caller).await? else {
+    let Reply::Task(view) = app.ask(Request::Task(task), caller).await? else {
         return Err(Problem::misanswered("a task"));
     };
-    view.spec = view.spec.as_ref().map(masked_spec);
-    Ok(Json(*view))
+    Ok(Json(query::masked(&app, *view).await?))
 }
 
 /// `POST /tasks/{id}/instances`: 201 with what was made; 200 on a dry run, which makes nothing.

@@ -332,7 +332,8 @@ async fn secrets_are_masked_in_every_answer_about_instances() {
     for shown in [&one, &many[0]] {
         assert_eq!(shown["runtimeParams"], json!({"pw": "***", "n": "plain"}));
     }
-    let masked = crate::access::secrets::masked_spec(&spec("s.v1"));
+    use crate::access::secrets::{masked_with, names_in};
+    let masked = masked_with(&spec("s.v1"), &names_in(&spec("s.v1")).collect());
     assert_eq!(masked.runtime_params["pw"].default, Some(json!("***")));
     assert_eq!(masked.runtime_params["n"].default, Some(json!("HUNTER1")));
 }

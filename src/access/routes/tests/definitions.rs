@@ -601,6 +601,19 @@ async fn what_became_secret_is_masked_in_the_revisions_before_too() {
 }
 
 #[tokio::test]
+async fn what_was_secret_once_is_masked_in_what_is_in_force_too() {
+    let secret = spec("s.v1");
+    let mut open = TaskSpec::clone(&secret);
+    open.runtime_params.get_mut("pw").unwrap().secret = false;
+    let view = TaskView { spec: Some(Arc::new(open.clone())), ..task("s.v1", "s.yaml") };
+    let house = Core { tasks: vec![view], ..Core::default() }.house();
+    let both = [revision(1, secret), revision(2, Arc::new(open))];
+    house.history.revisions.lock().unwrap().extend(both);
+    let shown = get(&house, "/tasks/s.v1").await.json;
+    assert_eq!(shown["spec"]["runtimeParams"]["pw"]["default"], "***", "{shown}");
+}
+
+#[tokio::test]
 async fn an_unpin_reaches_the_core_and_its_refusal_the_caller() {
     let mut pinned = task("s.v1", "s.yaml");
     for was_pinned in [true, false] {

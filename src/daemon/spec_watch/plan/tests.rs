@@ -60,15 +60,7 @@ fn without_events_everything_is_looked_at_every_second() {
 }
 
 fn files(count: usize) -> Vec<SpecFile> {
-    let file = |n: usize| SpecFile {
-        path: n.to_string(),
-        hash: String::new(),
-        uid: None,
-        specs: Vec::new(),
-        places: Vec::new(),
-        errors: Vec::new(),
-        warnings: Vec::new(),
-    };
+    let file = |n: usize| SpecFile { path: n.to_string(), ..SpecFile::default() };
     (0..count).map(file).collect()
 }
 
