@@ -2,10 +2,12 @@
 //!
 //! Three steps, a file each: `parse` reads the text, `calendar` enumerates offset-free wall-clock
 //! times through the `cron` crate (the only file that names it), `zone` turns them into instants.
+//! Beside them `count` says how many there are without naming them.
 //! Nothing here reads a clock or remembers a fire.
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
@@ -13,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::time::Timestamp;
 
 mod calendar;
+mod count;
 mod fields;
 mod notes;
 mod parse;
@@ -73,9 +76,37 @@ impl CronExpr {
     /// skips or repeats its time, and the note says so.
     #[must_use]
     pub fn next(&self, after: Timestamp, zone: &TimeZone) -> Option<CronFire> {
-        let fire = zone::next(&self.calendar, after.as_millis().div_euclid(1000), zone)?;
+        let fire = zone::next(&self.calendar, second_of(after), zone)?;
         let at = Timestamp::from_millis(fire.at.saturating_mul(1000));
         Some(CronFire { at, note: fire.change.map(notes::note) })
+    }
+
+    /// How many fires lie in (after, until]; 0 if that is empty. Costs days, not fires.
+    #[must_use]
+    pub fn count(&self, after: Timestamp, until: Timestamp, zone: &TimeZone) -> u64 {
+        count::fires(self.calendar.fields(), second_of(after) + 1, second_of(until), zone)
+    }
+
+    /// The last fire in (after, until]; `None`: there is none.
+    #[must_use]
+    pub fn last(&self, after: Timestamp, until: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+        let next = |after| self.next(after, zone).map(|fire| fire.at).filter(|at| *at <= until);
+        // What is known to fire, and after what nothing does.
+        let (mut fire, mut end) = (next(after)?, until);
+        while fire < end {
+            let half = fire.plus(end.since(fire) / 2);
+            match next(half) {
+                Some(later) => fire = later,
+                None => end = half,
+            }
+        }
+        Some(fire)
+    }
+
+    /// Whether a time is one of the fires, to the millisecond.
+    #[must_use]
+    pub fn fires_at(&self, at: Timestamp, zone: &TimeZone) -> bool {
+        self.count(at.minus(Duration::from_millis(1)), at, zone) > 0
     }
 
     /// What is accepted but surprises: a step wider than its field, `*` in the seconds.
@@ -83,6 +114,12 @@ impl CronExpr {
     pub fn warnings(&self) -> Vec<String> {
         self.calendar.fields().warnings.clone()
     }
+}
+
+/// The second that holds a time. Before 1970 nothing fires anywhere: two days before it stand for
+/// all of that, so that even the beginning of time lies within the calendar library's years.
+fn second_of(at: Timestamp) -> i64 {
+    at.as_millis().div_euclid(1000).max(-2 * 86_400)
 }
 
 impl PartialEq for CronExpr {

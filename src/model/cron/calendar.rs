@@ -106,24 +106,14 @@ impl Calendar {
         loop {
             let start = DateTime::<Utc>::from_timestamp(from, 0).filter(|at| at.year() <= 2100)?;
             let found = schedules.iter().filter_map(|s| s.after(&start).next()).min()?;
-            if self.fields.matches(day_of(&found)) {
-                return Some(found.timestamp());
+            let found = found.timestamp();
+            let day = found.div_euclid(DAY);
+            if self.fields.matches(Day::on(day)?) {
+                return Some(found);
             }
             // The list was wider than the rule: on with the next date.
-            from = found.timestamp().div_euclid(DAY) * DAY + DAY - 1;
+            from = day * DAY + DAY - 1;
         }
-    }
-}
-
-fn day_of(at: &DateTime<Utc>) -> Day {
-    let date = at.date_naive();
-    // All of these are below 32.
-    let small = |n: u32| u8::try_from(n).unwrap_or(0);
-    Day {
-        month: small(date.month()),
-        day: small(date.day()),
-        weekday: small(date.weekday().num_days_from_sunday()),
-        month_days: date.num_days_in_month(),
     }
 }
 

@@ -1,6 +1,9 @@
 //! An expression's meaning: sets of numbers, the day rules of `L`, `W` and `#`, and which dates
 //! they match. Knows neither text nor zones.
 
+/// The greatest change of a clock that is made up for, in seconds.
+const CHANGE_MAX: i64 = 3 * 3600;
+
 /// A set of numbers from 0 to 63.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Set(u64);
@@ -19,6 +22,16 @@ impl Set {
 
     pub(super) fn has(self, n: u8) -> bool {
         self.0.checked_shr(n.into()).unwrap_or(0) & 1 == 1
+    }
+
+    /// How many numbers.
+    pub(super) fn len(self) -> u64 {
+        self.0.count_ones().into()
+    }
+
+    /// How many numbers less than `n`.
+    pub(super) fn below(self, n: u8) -> u64 {
+        Self(self.0 & 1_u64.checked_shl(n.into()).unwrap_or(0).wrapping_sub(1)).len()
     }
 
     pub(super) fn union(self, other: Self) -> Self {
@@ -65,6 +78,18 @@ pub(super) struct Day {
 }
 
 impl Day {
+    /// A day by its number, 1970-01-01 being 0; `None` outside the calendar's years.
+    pub(super) fn on(number: i64) -> Option<Self> {
+        let span = jiff::Span::new().try_days(number).ok()?;
+        let date = jiff::civil::date(1970, 1, 1).checked_add(span).ok()?;
+        Some(Self {
+            month: date.month().unsigned_abs(),
+            day: date.day().unsigned_abs(),
+            weekday: date.weekday().to_sunday_zero_offset().unsigned_abs(),
+            month_days: date.days_in_month().unsigned_abs(),
+        })
+    }
+
     /// The weekday of another day of the same month.
     fn weekday_of(self, day: u8) -> u8 {
         (self.weekday + 35 + day - self.day) % 7
@@ -142,6 +167,12 @@ pub(super) struct Fields {
 }
 
 impl Fields {
+    /// Whether what the clock skips or repeats, from one wall time up to another, fires just once:
+    /// a skipped time at the jump, a repeated one in its first pass.
+    pub(super) fn fires_once(&self, (from, to): (i64, i64)) -> bool {
+        !self.wildcard && to - from <= CHANGE_MAX
+    }
+
     /// Whether a date is one of the expression's.
     pub(super) fn matches(&self, date: Day) -> bool {
         let day = || self.days.has(date.day) || self.day_rules.iter().any(|r| r.matches(date));

@@ -11,9 +11,6 @@ use jiff::tz::TimeZone;
 
 use super::calendar::Calendar;
 
-/// The greatest change of a clock that is made up for, in seconds.
-const CHANGE_MAX: i64 = 3 * 3600;
-
 /// One fire, in seconds since the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fire {
@@ -34,16 +31,17 @@ pub(super) enum Change {
 }
 
 /// A stretch of time in which the zone's offset stays the same. Seconds throughout.
-struct Stretch {
+pub(super) struct Stretch {
     /// Its start and the offset before it; `None`: since ever.
     before: Option<(i64, i64)>,
-    offset: i64,
+    pub(super) offset: i64,
     /// Its end, exclusive; `None`: for ever.
-    end: Option<i64>,
+    pub(super) end: Option<i64>,
 }
 
 impl Stretch {
-    fn holding(zone: &TimeZone, at: i64) -> Option<Self> {
+    /// The one that holds an instant; `None` outside the calendar's years.
+    pub(super) fn holding(zone: &TimeZone, at: i64) -> Option<Self> {
         let instant = jiff::Timestamp::from_second(at).ok()?;
         let just_after = jiff::Timestamp::from_second(at.checked_add(1)?).ok()?;
         let before = zone.preceding(just_after).next().and_then(|transition| {
@@ -54,16 +52,28 @@ impl Stretch {
         Some(Self { before, offset: offset_at(zone, at)?, end })
     }
 
-    fn after(&self, zone: &TimeZone, end: i64) -> Option<Self> {
+    /// The one that begins at this one's end.
+    pub(super) fn after(&self, zone: &TimeZone, end: i64) -> Option<Self> {
         let instant = jiff::Timestamp::from_second(end).ok()?;
         let next = zone.following(instant).next().map(|t| t.timestamp().as_second());
         Some(Self { before: Some((end, self.offset)), offset: offset_at(zone, end)?, end: next })
     }
 
+    /// Its first second.
+    pub(super) fn start(&self) -> i64 {
+        self.before.map_or(i64::MIN, |(start, _)| start)
+    }
+
     /// The wall-clock times at the start that were there already before it: from, to.
-    fn repeated(&self) -> Option<(i64, i64)> {
+    pub(super) fn repeated(&self) -> Option<(i64, i64)> {
         let (start, before) = self.before?;
         (before > self.offset).then_some((start + self.offset, start + before))
+    }
+
+    /// The wall-clock times that its start jumps over: from, to.
+    pub(super) fn skipped(&self) -> Option<(i64, i64)> {
+        let (start, before) = self.before?;
+        (before < self.offset).then_some((start + before, start + self.offset))
     }
 }
 
@@ -74,11 +84,10 @@ fn offset_at(zone: &TimeZone, at: i64) -> Option<i64> {
 
 /// The first fire strictly after a time.
 pub(super) fn next(calendar: &Calendar, after: i64, zone: &TimeZone) -> Option<Fire> {
-    let wildcard = calendar.fields().wildcard;
-    let held_back = |from: i64, to: i64| !wildcard && to - from <= CHANGE_MAX;
+    let fields = calendar.fields();
     let mut stretch = Stretch::holding(zone, after)?;
     let mut from = after + stretch.offset;
-    if let Some((_, to)) = stretch.repeated().filter(|(a, b)| held_back(*a, *b)) {
+    if let Some((_, to)) = stretch.repeated().filter(|pass| fields.fires_once(*pass)) {
         from = from.max(to - 1);
     }
     let mut wall = calendar.after(from)?;
@@ -90,11 +99,11 @@ pub(super) fn next(calendar: &Calendar, after: i64, zone: &TimeZone) -> Option<F
         let next = stretch.after(zone, end)?;
         let (stopped, resumed) = (end + stretch.offset, end + next.offset);
         if wall < resumed {
-            if !wildcard && resumed - stopped <= CHANGE_MAX {
+            if fields.fires_once((stopped, resumed)) {
                 return Some(Fire { at: end, change: Some(Change::Moved(wall)) });
             }
             wall = calendar.after(resumed - 1)?;
-        } else if resumed < stopped && !held_back(resumed, stopped) {
+        } else if resumed < stopped && !fields.fires_once((resumed, stopped)) {
             wall = calendar.after(resumed - 1)?;
         }
         stretch = next;
