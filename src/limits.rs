@@ -83,6 +83,14 @@ pub const ARRIVAL_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 pub const ANSWER_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// How long a stop that cancels or drains waits for an executor that has not connected yet.
 pub const STOP_HEARS_WITHIN: Duration = Duration::from_secs(5);
+/// Fires that are handled before other events have their turn, unless they are all of one instant.
+pub const FIRES_PER_TURN: usize = 1024;
+/// How late a fire may be noticed and still count as seen: the daemon was busy, not away.
+pub const FIRE_LATE: Duration = Duration::from_secs(60);
+/// A clock that is set forward by more than this was wrong before: what it goes past is not made up.
+pub const CLOCK_CORRECTION: Duration = Duration::from_secs(3 * 3600);
+/// A difference between the wall clock and the time since the boot that is a step of the clock.
+pub const CLOCK_STEP: Duration = Duration::from_secs(1);
 /// Rows after which a commit is made before more events are handled.
 pub const COMMIT_ROWS: usize = 1024;
 /// Heartbeats that an executor may miss.

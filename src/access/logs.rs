@@ -344,6 +344,8 @@ fn is_move_of(record: &LogRecord, id: &InstanceId) -> bool {
         Record::Created { .. }
         | Record::Updated { .. }
         | Record::Fire(_)
+        | Record::FireAmended { .. }
+        | Record::ClockStepped { .. }
         | Record::DefinitionLoaded { .. }
         | Record::DefinitionRemoved { .. }
         | Record::DefinitionPinned { .. }

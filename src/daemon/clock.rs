@@ -14,11 +14,14 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use tokio::io::unix::AsyncFd;
 
+use crate::limits;
 use crate::model::time::Timestamp;
 
-/// A wall clock that was put back by more than this was wrong before: the new time is believed.
-/// By less: time stands still until the wall clock has caught up (T3).
-const CORRECTION: Duration = Duration::from_secs(3 * 3600);
+/// Two readings that took longer than this belong to two different moments: read again.
+const READING: Duration = Duration::from_millis(50);
+
+/// Times that a reading is tried again; the last one is taken as it is.
+const READINGS_MAX: usize = 5;
 
 /// Wait between two tries if the kernel refuses the timer.
 const TIMER_REFUSED: Duration = Duration::from_secs(1);
@@ -40,6 +43,12 @@ pub enum Wake {
     Due,
     /// The wall clock was set: whatever depends on it deserves another look now.
     Stepped,
+}
+
+/// Notices steps of the wall clock: what it went that the time since the boot did not.
+#[derive(Debug)]
+pub struct Steps {
+    offset_ms: i64,
 }
 
 /// Waits for points in time. It has one kernel timer, so one waiter at a time.
@@ -66,15 +75,18 @@ impl Clock {
         Self { told_ms: Arc::new(AtomicI64::new(i64::MIN)) }
     }
 
-    /// Now, in whole milliseconds; never before a time told earlier, but for one case: a wall
-    /// clock put back by more than three hours is a correction and is followed (T3).
+    /// Now, in whole milliseconds; never before a time told earlier, unless the wall clock was set
+    /// back by a second or more: that is a step, which [`Steps`] tells the core of. What is less
+    /// is waited out.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "this is the file that reads the clock")]
     pub fn now(&self) -> Timestamp {
-        let since_epoch = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .unwrap_or(Duration::ZERO);
-        self.tell(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+        self.tell(wall_ms())
+    }
+
+    /// What notices steps from now on.
+    #[must_use]
+    pub fn steps(&self) -> Steps {
+        Steps { offset_ms: offset_ms() }
     }
 
     /// Time since some fixed point in this boot. It never steps, so it measures quiet times and
@@ -101,10 +113,9 @@ impl Clock {
     }
 
     fn tell(&self, wall_ms: i64) -> Timestamp {
-        let correction = i64::try_from(CORRECTION.as_millis()).unwrap_or(i64::MAX);
         let follow = |told: i64| {
             let put_back = told.saturating_sub(wall_ms);
-            (put_back < 0 || put_back > correction).then_some(wall_ms)
+            (put_back < 0 || put_back >= step_ms()).then_some(wall_ms)
         };
         match self.told_ms.fetch_update(Ordering::AcqRel, Ordering::Acquire, follow) {
             Ok(_) => Timestamp::from_millis(wall_ms),
@@ -117,6 +128,51 @@ impl Default for Clock {
     fn default() -> Self {
         Self::new()
     }
+}
+
+impl Steps {
+    /// By how much the wall clock was set since this was last asked, in milliseconds, less than 0:
+    /// back; `None`: by less than a second. A suspended machine is no step, for the time since
+    /// the boot goes on.
+    pub fn taken(&mut self) -> Option<i64> {
+        self.see(offset_ms())
+    }
+
+    fn see(&mut self, offset_ms: i64) -> Option<i64> {
+        let by_ms = offset_ms.saturating_sub(self.offset_ms);
+        self.offset_ms = offset_ms;
+        (by_ms.saturating_abs() >= step_ms()).then_some(by_ms)
+    }
+}
+
+fn step_ms() -> i64 {
+    i64::try_from(limits::CLOCK_STEP.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the file that reads the clock")]
+fn wall_ms() -> i64 {
+    let since_epoch = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or(Duration::ZERO);
+    i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// The wall clock less the time since the boot, suspended times included.
+fn offset_ms() -> i64 {
+    let since_boot = || {
+        nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME)
+            .map_or(Duration::ZERO, Duration::from)
+    };
+    let mut offset = 0;
+    for _ in 0..READINGS_MAX {
+        let before = since_boot();
+        let wall = wall_ms();
+        offset = wall.saturating_sub(i64::try_from(before.as_millis()).unwrap_or(i64::MAX));
+        if since_boot().saturating_sub(before) < READING {
+            break;
+        }
+    }
+    offset
 }
 
 impl Alarm {
@@ -189,16 +245,34 @@ mod tests {
         let told = |ms| clock.tell(ms).as_millis();
         assert_eq!(told(10 * HOUR_MS), 10 * HOUR_MS);
         assert_eq!(told(10 * HOUR_MS - 1), 10 * HOUR_MS);
-        assert_eq!(told(7 * HOUR_MS), 10 * HOUR_MS);
+        assert_eq!(told(10 * HOUR_MS - 999), 10 * HOUR_MS);
         assert_eq!(told(10 * HOUR_MS + 1), 10 * HOUR_MS + 1);
     }
 
     #[test]
-    fn a_clock_put_back_by_more_than_three_hours_is_believed() {
+    fn a_clock_put_back_by_a_second_or_more_is_followed() {
         let clock = Clock::new();
         let told = |ms| clock.tell(ms).as_millis();
         assert_eq!(told(10 * HOUR_MS), 10 * HOUR_MS);
-        assert_eq!(told(7 * HOUR_MS - 1), 7 * HOUR_MS - 1);
+        assert_eq!(told(10 * HOUR_MS - 1000), 10 * HOUR_MS - 1000);
+        assert_eq!(told(7 * HOUR_MS), 7 * HOUR_MS);
+    }
+
+    #[test]
+    fn a_step_is_told_once_and_small_differences_are_none() {
+        let mut steps = Steps { offset_ms: 1_000_000 };
+        assert_eq!(steps.see(1_000_999), None);
+        assert_eq!(steps.see(1_001_998), None);
+        assert_eq!(steps.see(1_002_998), Some(1000));
+        assert_eq!(steps.see(1_002_998), None);
+        assert_eq!(steps.see(2_998), Some(-1_000_000));
+        assert_eq!(steps.see(i64::MIN), Some(i64::MIN), "no overflow");
+    }
+
+    #[test]
+    fn a_clock_that_nobody_sets_takes_no_step() {
+        let mut steps = Clock::new().steps();
+        assert_eq!(steps.taken(), None);
     }
 
     #[tokio::test]

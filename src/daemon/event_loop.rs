@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::{broadcast, mpsc, watch};
 
-use super::clock::{Alarm, Clock};
+use super::clock::{Alarm, Clock, Steps};
 use super::desk::Waiting;
 use super::print::{self, Audience};
 use super::systemd;
@@ -26,6 +26,7 @@ pub(super) struct EventLoop {
     pub(super) engine: Engine,
     pub(super) clock: Clock,
     pub(super) alarm: Alarm,
+    pub(super) steps: Steps,
     pub(super) events: mpsc::Receiver<Event>,
     pub(super) committer: Committer,
     pub(super) pool: ExecutorPool,
@@ -79,9 +80,15 @@ impl EventLoop {
 
     /// Handles a batch of events, in one commit unless there is much to remember.
     async fn turn(&mut self, batch: &mut Vec<Event>) -> Result<Option<StopMode>, StoreError> {
+        let mut effects = Effects::default();
+        // Before anything else takes the new time for the old one's continuation.
+        let step = self.steps.taken();
         let now = self.clock.now();
+        if let Some(by_ms) = step {
+            effects.append(self.engine.handle(now, Event::ClockStepped { by_ms }));
+        }
         // Cheap when nothing is due, so that a busy channel cannot starve time.
-        let mut effects = self.engine.handle(now, Event::Tick);
+        effects.append(self.engine.handle(now, Event::Tick));
         for event in batch.drain(..) {
             if effects.commit.rows.len() >= limits::COMMIT_ROWS {
                 let full = std::mem::take(&mut effects);

@@ -29,6 +29,7 @@ pub fn line(record: &LogRecord) -> Option<String> {
         }
         Record::Moved { .. } => moved(record)?,
         Record::Fire(fire) => fired(fire)?,
+        Record::ClockStepped { by_ms } => stepped(*by_ms),
         Record::DefinitionLoaded { task_id, revision, file } => {
             format!("{task_id} revision {revision} loaded from {file}")
         }
@@ -58,7 +59,10 @@ pub fn line(record: &LogRecord) -> Option<String> {
         Record::ExecutorLost { executor_id, why } => format!("executor {executor_id} lost: {why}"),
         Record::DaemonStopping => "schedd is stopping".to_owned(),
         // The start has been told with its places.
-        Record::Started { .. } | Record::Updated { .. } | Record::DaemonStarted { .. } => {
+        Record::Started { .. }
+        | Record::Updated { .. }
+        | Record::FireAmended { .. }
+        | Record::DaemonStarted { .. } => {
             return None;
         }
     })
@@ -112,6 +116,11 @@ fn fired(fire: &Fire) -> Option<String> {
     Some(format!("{task_id} {outcome} {trigger} {span}{why}"))
 }
 
+fn stepped(by_ms: i64) -> String {
+    let way = if by_ms < 0 { "back" } else { "forward" };
+    format!("the wall clock was set {way} by {:?}", Duration::from_millis(by_ms.unsigned_abs()))
+}
+
 fn outcome_name(outcome: FireOutcome) -> String {
     serde_json::to_value(outcome)
         .ok()
@@ -152,11 +161,14 @@ fn needs_a_person(record: &LogRecord) -> bool {
         Record::Moved { to, is_final, .. } => {
             *is_final && matches!(to, InstanceState::Failed | InstanceState::Timeout)
         }
-        Record::DefinitionRefused(_) | Record::ExecutorLost { .. } => true,
+        Record::DefinitionRefused(_)
+        | Record::ExecutorLost { .. }
+        | Record::ClockStepped { .. } => true,
         Record::Created { .. }
         | Record::Started { .. }
         | Record::Updated { .. }
         | Record::Fire(_)
+        | Record::FireAmended { .. }
         | Record::DefinitionLoaded { .. }
         | Record::DefinitionRemoved { .. }
         | Record::DefinitionPinned { .. }
@@ -187,6 +199,10 @@ fn announce_fields(record: &LogRecord) {
             debug!(seq, task = %task_id, instance = %instance_id, what, "instance updated");
         }
         Record::Fire(fire) => announce_fire(seq, fire),
+        Record::FireAmended { of, fire } => {
+            info!(seq, task = %fire.task_id, of = of.0, count = fire.count, "ledger row amended");
+        }
+        Record::ClockStepped { by_ms } => warn!(seq, by_ms, "the wall clock was set"),
         Record::DefinitionLoaded { task_id, revision, file } => {
             info!(seq, task = %task_id, revision, file, "definition loaded");
         }
@@ -315,6 +331,8 @@ fn announce_decision(record: &LogRecord) {
         | Record::Started { .. }
         | Record::Updated { .. }
         | Record::Fire(_)
+        | Record::FireAmended { .. }
+        | Record::ClockStepped { .. }
         | Record::DefinitionLoaded { .. }
         | Record::DefinitionRemoved { .. }
         | Record::DefinitionPinned { .. }

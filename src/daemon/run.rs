@@ -220,6 +220,7 @@ fn wire(
     Ok(EventLoop {
         engine,
         alarm: clock.alarm().map_err(system("a timer"))?,
+        steps: clock.steps(),
         clock,
         events: receiver,
         committer: opened.committer,
@@ -266,6 +267,9 @@ async fn heed(
                 systemd::reloading();
                 // Zones may have new rules; they are read again when next asked for.
                 jiff::tz::db().reset();
+                if events.send(Event::ZonesReread).await.is_err() {
+                    return;
+                }
                 // A directory that hangs must not keep a later TERM from being heard.
                 let specs = specs.clone();
                 tracker.spawn(async move {

@@ -17,6 +17,13 @@ use super::time::Timestamp;
 pub enum Event {
     /// Time has passed; whatever is due by now is due.
     Tick,
+    /// The wall clock was set: the only event whose time may lie before that of the event before.
+    ClockStepped {
+        /// By how much, in milliseconds; less than 0: back.
+        by_ms: i64,
+    },
+    /// Time zones may have other rules now.
+    ZonesReread,
     /// The spec directory was read.
     Definitions(Definitions),
     /// Files that match `file:` triggers and have stopped changing.

@@ -16,6 +16,7 @@ pub mod history;
 pub mod id;
 pub mod instance;
 pub mod json;
+pub mod jump;
 pub mod params;
 pub mod placeholders;
 pub mod plan;

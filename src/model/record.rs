@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::id::{ExecutorId, InstanceId, LogSeq, QueueName, TaskId};
 use super::instance::{Instance, InstanceState, Pause, Reason};
+use super::jump::Jumps;
 use super::priority::Priority;
 use super::spec::TaskSpec;
 use super::spec_error::SpecError;
@@ -91,6 +92,19 @@ pub enum Record {
     },
     /// A nominal fire, or a run of them, had an outcome: a row of the ledger.
     Fire(Fire),
+    /// A row of the ledger says less now: the clock had been ahead, and what it went past is still
+    /// to come.
+    FireAmended {
+        /// The entry that wrote the row.
+        of: LogSeq,
+        /// What the row says from now on; without a count it is gone.
+        fire: Fire,
+    },
+    /// The wall clock was set.
+    ClockStepped {
+        /// By how much, in milliseconds; less than 0: back.
+        by_ms: i64,
+    },
     /// A definition was taken into force.
     DefinitionLoaded {
         /// The task.
@@ -410,6 +424,8 @@ pub enum Row {
     Submission(Submission),
     /// A pause of a queue or of everything.
     Hold(Hold),
+    /// What jumps of the clock left behind at a time trigger.
+    Jumps(Jumps),
 }
 
 /// What a row is about.
@@ -459,6 +475,13 @@ pub enum RowKey {
         /// On what.
         target: Target,
     },
+    /// Jumps of the clock.
+    Jumps {
+        /// Of which task.
+        task_id: TaskId,
+        /// Of which trigger.
+        trigger: String,
+    },
 }
 
 impl Row {
@@ -481,6 +504,9 @@ impl Row {
             },
             Self::Submission(s) => RowKey::Submission { submission: s.key.clone() },
             Self::Hold(h) => RowKey::Hold { target: h.target.clone() },
+            Self::Jumps(j) => {
+                RowKey::Jumps { task_id: j.task_id.clone(), trigger: j.trigger.clone() }
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::StoreError;
 use crate::model::instance::Instance;
+use crate::model::jump::Jumps;
 use crate::model::record::{
     Arrival, Batch, Cursor, Hold, LogRecord, Revision, Row, RowKey, Submission, TaskRow,
 };
@@ -41,6 +42,7 @@ enum StoredRow<'a> {
     Arrival(Cow<'a, Arrival>),
     Submission(Cow<'a, Submission>),
     Hold(Cow<'a, Hold>),
+    Jumps(Cow<'a, Jumps>),
 }
 
 #[derive(Deserialize)]
@@ -140,7 +142,8 @@ pub(super) fn instance(bytes: &[u8]) -> Result<Instance, StoreError> {
         | StoredRow::Cursor(_)
         | StoredRow::Arrival(_)
         | StoredRow::Submission(_)
-        | StoredRow::Hold(_) => Err(StoreError::Unreadable {
+        | StoredRow::Hold(_)
+        | StoredRow::Jumps(_) => Err(StoreError::Unreadable {
             what: "instance",
             problem: "it is a row of another kind".to_owned(),
         }),
@@ -191,6 +194,7 @@ fn row_bytes(row: &Row) -> Result<Vec<u8>, StoreError> {
         Row::Arrival(a) => StoredRow::Arrival(Cow::Borrowed(a)),
         Row::Submission(s) => StoredRow::Submission(Cow::Borrowed(s)),
         Row::Hold(h) => StoredRow::Hold(Cow::Borrowed(h)),
+        Row::Jumps(j) => StoredRow::Jumps(Cow::Borrowed(j)),
     };
     seal("row", &stored)
 }
@@ -204,6 +208,7 @@ fn owned(stored: StoredRow<'_>) -> Row {
         StoredRow::Arrival(a) => Row::Arrival(a.into_owned()),
         StoredRow::Submission(s) => Row::Submission(s.into_owned()),
         StoredRow::Hold(h) => Row::Hold(h.into_owned()),
+        StoredRow::Jumps(j) => Row::Jumps(j.into_owned()),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::model::id::{ExecutorId, InstanceId, Lease, LogSeq, TaskId};
 use crate::model::instance::{
     Attempt, Cause, Edge, Instance, InstanceState, Pause, Reason, Stopping,
 };
+use crate::model::jump::{Jumps, Skipped, Span};
 use crate::model::priority::Priority;
 use crate::model::record::{
     Arrival, Batch, Cursor, Fire, FireOutcome, Hold, KeptAnswer, LogRecord, Pin, Record, Revision,
@@ -129,7 +130,11 @@ fn spec(of: &TaskId) -> TaskSpec {
 }
 
 pub(super) fn fire(of: &TaskId, second: i64) -> Record {
-    Record::Fire(Fire {
+    Record::Fire(ledger_row(of, second))
+}
+
+fn ledger_row(of: &TaskId, second: i64) -> Fire {
+    Fire {
         task_id: of.clone(),
         trigger: "cron:* * * * *:".to_owned(),
         from: at(second),
@@ -138,7 +143,7 @@ pub(super) fn fire(of: &TaskId, second: i64) -> Record {
         outcome: FireOutcome::Missed,
         reason: Some("down".to_owned()),
         instance_id: None,
-    })
+    }
 }
 
 pub(super) fn cursor(of: &TaskId, trigger: &str, second: i64) -> Row {
@@ -209,6 +214,8 @@ pub(super) fn one_of_each() -> Batch {
         Record::Started { instance_id: id(1), task_id: a.clone(), attempt: 1, pid: 42 },
         Record::Updated { instance_id: id(1), task_id: a.clone(), what: "edges".to_owned() },
         fire(&a, 5),
+        Record::FireAmended { of: LogSeq(5), fire: ledger_row(&a, 5) },
+        Record::ClockStepped { by_ms: -3_600_000 },
         Record::DefinitionLoaded { task_id: a.clone(), revision: 2, file: file.clone() },
         Record::DefinitionRemoved { task_id: a.clone(), file },
         Record::DefinitionPinned { task_id: a.clone(), revision: 1 },
@@ -259,6 +266,13 @@ pub(super) fn one_of_each() -> Batch {
         }),
     ];
     rows.extend(targets.map(hold));
+    rows.push(Row::Jumps(Jumps {
+        task_id: a.clone(),
+        trigger: "every:1000".to_owned(),
+        since: at(1),
+        skipped: vec![Skipped { seq: LogSeq(5), fire: ledger_row(&a, 5), but: Vec::new() }],
+        done: vec![Span { after: at(6), to: at(9) }],
+    }));
     let mut batch = batch(LogSeq(0), records, rows);
     batch.rows.insert(RowKey::Instance { instance_id: id(99) }, None);
     batch

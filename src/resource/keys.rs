@@ -8,7 +8,7 @@
 //! | prefix | then | value |
 //! |---|---|---|
 //! | `l` | log position | the log entry |
-//! | `f` | task, inverted log position | nothing: a ledger row is its log entry |
+//! | `f` | task, inverted log position | nothing: a ledger row is its log entry; or the position of a later entry that amends it |
 //! | `i` | instance id, as text | the instance |
 //! | `c` | inverted creation sequence | creation time in ms, instance id |
 //! | `t` | task, inverted creation sequence | the same |
@@ -18,6 +18,7 @@
 //! | `a` | task, pattern and path | the arrival |
 //! | `s` | submission key | the submission |
 //! | `h` | target | the hold |
+//! | `j` | task, trigger | jumps of the clock |
 //! | `m` | a name | about the store itself |
 //! | `~` | a key, part number | a part of that key's long value (`sled_store` only) |
 
@@ -38,10 +39,12 @@ const CURSOR: u8 = b'u';
 const ARRIVAL: u8 = b'a';
 const SUBMISSION: u8 = b's';
 const HOLD: u8 = b'h';
+const JUMPS: u8 = b'j';
 const PART: u8 = b'~';
 
 /// The prefixes of the rows themselves, indexes left out.
-pub(super) const ROWS: [u8; 7] = [TASK, REVISION, CURSOR, ARRIVAL, SUBMISSION, HOLD, INSTANCE];
+pub(super) const ROWS: [u8; 8] =
+    [TASK, REVISION, CURSOR, ARRIVAL, SUBMISSION, HOLD, JUMPS, INSTANCE];
 
 /// How far the journal has been applied.
 pub(super) const APPLIED: &[u8] = b"mapplied";
@@ -122,6 +125,16 @@ pub(super) fn fires(task: &TaskId) -> Range {
 /// The log position in a ledger row's key; `None` if it is none.
 pub(super) fn fire_seq(key: &[u8]) -> Option<LogSeq> {
     key.last_chunk::<8>().map(|seq| LogSeq(!u64::from_be_bytes(*seq)))
+}
+
+/// What an amended ledger row's key holds: where the entry is that amends it.
+pub(super) fn amended(by: LogSeq) -> Vec<u8> {
+    by.0.to_be_bytes().to_vec()
+}
+
+/// Reads that back; `None`: the row is its own entry.
+pub(super) fn read_amended(value: &[u8]) -> Option<LogSeq> {
+    value.first_chunk::<8>().map(|seq| LogSeq(u64::from_be_bytes(*seq)))
 }
 
 /// An instance's key.
@@ -211,6 +224,7 @@ pub(super) fn row(of: &RowKey) -> Vec<u8> {
             };
             key(HOLD, &[&digest(&[kind, id])])
         }
+        RowKey::Jumps { task_id, trigger } => key(JUMPS, &[&of_task(task_id), &digest(&[trigger])]),
     }
 }
 

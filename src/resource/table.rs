@@ -77,9 +77,7 @@ pub(super) fn writes(
 ) -> Result<Vec<Write>, StoreError> {
     let mut out = Vec::with_capacity(batch.records.len() + batch.rows.len() + 8);
     for (record, bytes) in batch.records.iter().zip(encoded.records) {
-        if let Record::Fire(fire) = &record.what {
-            out.push(Write::put(keys::fire(&fire.task_id, record.seq), Vec::new()));
-        }
+        out.extend(ledger_write(record));
         out.push(Write::put(keys::log(record.seq), bytes));
     }
     for ((key, row), bytes) in batch.rows.iter().zip(encoded.rows) {
@@ -103,6 +101,19 @@ pub(super) fn writes(
         out.push(Write { key: place, value: bytes.map(Into::into) });
     }
     Ok(out)
+}
+
+/// What a log entry does to the index of the ledger.
+fn ledger_write(record: &LogRecord) -> Option<Write> {
+    if let Record::Fire(fire) = &record.what {
+        return Some(Write::put(keys::fire(&fire.task_id, record.seq), Vec::new()));
+    }
+    let Record::FireAmended { of, fire } = &record.what else { return None };
+    let row = keys::fire(&fire.task_id, *of);
+    Some(match fire.count {
+        0 => Write::delete(row),
+        _ => Write::put(row, keys::amended(record.seq)),
+    })
 }
 
 /// Every row, indexes and log left out.
@@ -192,10 +203,12 @@ pub(super) fn fires(
     task: &TaskId,
     limit: usize,
 ) -> Result<Vec<Fire>, StoreError> {
-    let mut fires = collect(table, &keys::fires(task), limit, |key, _value| {
-        let seq = keys::fire_seq(key).ok_or_else(|| bad_key("a ledger row's position"))?;
+    let mut fires = collect(table, &keys::fires(task), limit, |key, value| {
+        let seq = keys::read_amended(value).or_else(|| keys::fire_seq(key));
+        let seq = seq.ok_or_else(|| bad_key("a ledger row's position"))?;
         let bytes = table.get(&keys::log(seq))?.ok_or_else(|| bad_key("a ledger row's entry"))?;
-        if let Record::Fire(fire) = codec::record(&bytes)?.what {
+        let entry = codec::record(&bytes)?.what;
+        if let Record::Fire(fire) | Record::FireAmended { fire, .. } = entry {
             Ok(Some(fire))
         } else {
             Err(bad_key("a ledger row's entry"))

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::answers;
 use super::forecast;
 use super::lifecycle::{
-    admit, arrive, cancel, connect, definitions, dispatch, emit, pause, priority, repeat, report,
-    retry, rollback, stop, submit, tick,
+    admit, arrive, cancel, clock, connect, definitions, dispatch, emit, pause, priority, repeat,
+    report, retry, rollback, stop, submit, tick,
 };
 use super::state::{Process, State};
 use super::turn::Turn;
@@ -50,12 +50,15 @@ impl Engine {
         turn.finish()
     }
 
-    /// Handles one event at a time that must not be before that of the event before.
+    /// Handles one event at a time that is not before that of the event before, unless the event
+    /// is that the clock was set.
     #[must_use]
     pub fn handle(&mut self, now: Timestamp, event: Event) -> Effects {
         let uid = match &event {
             Event::Request { caller, .. } => Some(caller.uid),
             Event::Tick
+            | Event::ClockStepped { .. }
+            | Event::ZonesReread
             | Event::Definitions(_)
             | Event::FilesArrived(_)
             | Event::FilesGone(_)
@@ -95,6 +98,8 @@ impl Engine {
 fn route(turn: &mut Turn<'_>, event: Event) {
     match event {
         Event::Tick => tick::all(turn),
+        Event::ClockStepped { by_ms } => clock::stepped(turn, by_ms),
+        Event::ZonesReread => clock::zones_reread(turn),
         Event::Definitions(read) => definitions::read(turn, read),
         Event::FilesArrived(arrivals) => arrive::arrived(turn, arrivals),
         Event::FilesGone(paths) => arrive::gone(turn, paths),

@@ -7,7 +7,7 @@
 //! Inside: `registry`, `graph` and `rollout` (which definitions are in force),
 //! `instances` (what runs and
 //! waits), `queue`, `roster` and `scheduler` (what starts next, where), `agenda` (what is due
-//! when), `state` (all of it), `turn` (the only road to change it), `lifecycle` (one file per
+//! when), `nominal` (a time trigger's times, counted), `state` (all of it), `turn` (the only road to change it), `lifecycle` (one file per
 //! verb), `answers` and `forecast` (what can be asked),
 //! `check` (a set of files, without a daemon).
 
@@ -21,6 +21,7 @@ mod forecast;
 mod graph;
 mod instances;
 mod lifecycle;
+mod nominal;
 mod queue;
 mod registry;
 mod retry;

@@ -13,14 +13,15 @@ use jiff::tz::TimeZone;
 use super::agenda::{Agenda, Due};
 use super::ended::may_be_retried;
 use super::instances::InstanceTable;
+use super::nominal::Nominal;
 use super::queue::{DispatchQueue, RoundRobin};
 use super::registry::Registry;
 use super::roster::{Roster, Usage};
 use crate::limits;
 use crate::model::command::FileWatch;
-use crate::model::every;
 use crate::model::id::{InstanceId, LogSeq, TaskId};
 use crate::model::instance::{Instance, InstanceState, Pause};
+use crate::model::jump::Jumps;
 use crate::model::record::{Arrival, ArrivalKey, Hold, Row, Submission, Target};
 use crate::model::request::StopMode;
 use crate::model::settings::Settings;
@@ -62,6 +63,7 @@ pub(super) struct State {
     pub(super) agenda: Agenda,
     pub(super) next_fires: BTreeMap<(TaskId, String), Timestamp>,
     pub(super) cursors: BTreeMap<(TaskId, String), Timestamp>,
+    pub(super) jumps: BTreeMap<(TaskId, String), Jumps>,
     pub(super) arrivals: BTreeMap<ArrivalKey, Arrival>,
     pub(super) submissions: BTreeMap<String, Submission>,
     pub(super) holds: BTreeMap<Target, Pause>,
@@ -69,6 +71,8 @@ pub(super) struct State {
     pub(super) tip: LogSeq,
     /// The directory has been read once since the start; before that nothing fires.
     pub(super) opened: bool,
+    /// Fires up to here that are still to come were not seen to become due.
+    pub(super) unseen_to: Timestamp,
     pub(super) stopping: Option<Stopping>,
     pub(super) watched: Vec<FileWatch>,
 }
@@ -88,11 +92,13 @@ impl State {
             agenda: Agenda::default(),
             next_fires: BTreeMap::new(),
             cursors: BTreeMap::new(),
+            jumps: BTreeMap::new(),
             arrivals: BTreeMap::new(),
             submissions: BTreeMap::new(),
             holds: BTreeMap::new(),
             tip,
             opened: false,
+            unseen_to: Timestamp::from_millis(i64::MIN),
             stopping: None,
             watched: Vec::new(),
         }
@@ -108,6 +114,9 @@ impl State {
                 Row::Task(task) => tasks.push(task),
                 Row::Cursor(c) => {
                     self.cursors.insert((c.task_id, c.trigger), c.handled_to);
+                }
+                Row::Jumps(jumps) => {
+                    self.jumps.insert((jumps.task_id.clone(), jumps.trigger.clone()), jumps);
                 }
                 Row::Arrival(arrival) => self.index_arrival(arrival),
                 Row::Submission(submission) => self.index_submission(submission),
@@ -182,7 +191,7 @@ impl State {
         for trigger in &spec.triggers {
             let key = (task.clone(), trigger.key());
             let Some(cursor) = self.cursors.get(&key).copied() else { continue };
-            if let Some(at) = self.next_after(&spec, trigger, cursor) {
+            if let Some(at) = self.next_due(&spec, trigger, cursor) {
                 self.agenda.add(at, Due::Fire { task: key.0.clone(), trigger: key.1.clone() });
                 self.next_fires.insert(key, at);
             }
@@ -227,12 +236,52 @@ impl State {
         trigger: &Trigger,
         after: Timestamp,
     ) -> Option<Timestamp> {
+        self.nominal(spec, trigger)?.next(after)
+    }
+
+    /// That, less what the clock shows a second time.
+    fn next_due(&self, spec: &TaskSpec, trigger: &Trigger, after: Timestamp) -> Option<Timestamp> {
+        let times = self.nominal(spec, trigger)?;
+        let mut at = times.next(after)?;
+        if let Some(jumps) = self.jumps.get(&(spec.task_id.clone(), trigger.key())) {
+            while let Some(done_until) = jumps.done_until(at) {
+                at = times.next(done_until)?;
+            }
+        }
+        Some(at)
+    }
+
+    /// What jumps of the clock left behind at a time trigger. Nothing of it was counted before its
+    /// task was first read.
+    pub(super) fn jumps_of(&self, key: &(TaskId, String)) -> Jumps {
+        let none = || {
+            let since = self.registry.row(&key.0).map(|row| row.created_at).unwrap_or_default();
+            Jumps::none(key.0.clone(), key.1.clone(), since)
+        };
+        self.jumps.get(key).cloned().unwrap_or_else(none)
+    }
+
+    /// Whether a nominal time of a task has had its row. Of triggers that share it, the first key
+    /// counts it.
+    pub(super) fn is_done(&self, spec: &TaskSpec, at: Timestamp) -> bool {
+        let first = (spec.task_id.clone(), String::new());
+        if self.jumps.range(first..).next().is_none_or(|((task, _), _)| *task != spec.task_id) {
+            return false;
+        }
+        let fires = |t: &&Trigger| self.nominal(spec, t).is_some_and(|times| times.fires_at(at));
+        let counting = spec.triggers.iter().filter(fires).map(Trigger::key).min();
+        let jumps = counting.and_then(|key| self.jumps.get(&(spec.task_id.clone(), key)));
+        jumps.is_some_and(|jumps| jumps.done_until(at).is_some())
+    }
+
+    /// A time trigger's nominal times; `None` for other triggers.
+    pub(super) fn nominal(&self, spec: &TaskSpec, trigger: &Trigger) -> Option<Nominal> {
         match &trigger.when {
             TriggerKind::Cron(t) => {
                 let zone = self.zone(t.timezone.as_deref().or(spec.timezone.as_deref()));
-                t.expr.next(after, &zone).map(|fire| fire.at)
+                Some(Nominal::Cron(t.expr.clone(), zone))
             }
-            TriggerKind::Every(t) => Some(every::next_every(t.period, after)),
+            TriggerKind::Every(t) => Some(Nominal::Every(t.period)),
             TriggerKind::Boot
             | TriggerKind::File(_)
             | TriggerKind::Event(_)
@@ -287,6 +336,7 @@ impl State {
         check("agenda", self.agenda == other.agenda);
         check("next fires", self.next_fires == other.next_fires);
         check("cursors", self.cursors == other.cursors);
+        check("jumps", self.jumps == other.jumps);
         check("arrivals", self.arrivals == other.arrivals);
         check("submissions", self.submissions == other.submissions);
         check("holds", self.holds == other.holds);

@@ -9,6 +9,7 @@ use super::state::State;
 use crate::model::command::{Command, Effects};
 use crate::model::id::{InstanceId, LogSeq, ReplyTo};
 use crate::model::instance::{Instance, InstanceState, Pause, Reason};
+use crate::model::jump::Jumps;
 use crate::model::record::{
     Arrival, ArrivalKey, Cursor, Fire, FireOutcome, Hold, LogRecord, Record, Row, RowKey,
     Submission, Target, TaskRow,
@@ -210,8 +211,8 @@ impl<'a> Turn<'a> {
     // Other rows
 
     /// Writes a row of the ledger.
-    pub(super) fn fire(&mut self, fire: Fire) {
-        self.record(Record::Fire(fire));
+    pub(super) fn fire(&mut self, fire: Fire) -> LogSeq {
+        self.record(Record::Fire(fire))
     }
 
     /// Writes a ledger row of one nominal fire.
@@ -245,6 +246,20 @@ impl<'a> Turn<'a> {
     pub(super) fn drop_cursor(&mut self, key: &(crate::model::id::TaskId, String)) {
         self.state.cursors.remove(key);
         self.drop_row(RowKey::Cursor { task_id: key.0.clone(), trigger: key.1.clone() });
+        self.drop_jumps(key);
+    }
+
+    /// Remembers what jumps of the clock left behind at a time trigger.
+    pub(super) fn put_jumps(&mut self, jumps: Jumps) {
+        let key = (jumps.task_id.clone(), jumps.trigger.clone());
+        self.put_row(Row::Jumps(jumps.clone()));
+        self.state.jumps.insert(key, jumps);
+    }
+
+    pub(super) fn drop_jumps(&mut self, key: &(crate::model::id::TaskId, String)) {
+        if self.state.jumps.remove(key).is_some() {
+            self.drop_row(RowKey::Jumps { task_id: key.0.clone(), trigger: key.1.clone() });
+        }
     }
 
     /// Changes what is in force of a task or what people decided about it.

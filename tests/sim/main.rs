@@ -28,6 +28,7 @@ mod rng;
 mod waves;
 mod workload;
 mod world;
+mod year;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

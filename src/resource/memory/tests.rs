@@ -17,6 +17,8 @@ enum Step {
     Drop { which: usize },
     /// A ledger row.
     Fire { task: usize },
+    /// A known ledger row counts this much from now on; 0: it goes.
+    Amend { which: usize, count: u64 },
     /// A revision.
     Revise { task: usize, number: u64 },
 }
@@ -27,6 +29,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0..64_usize, 0..8_usize).prop_map(|(which, state)| Step::Move { which, state }),
         1 => (0..64_usize).prop_map(|which| Step::Drop { which }),
         2 => (0..3_usize).prop_map(|task| Step::Fire { task }),
+        2 => (0..64_usize, 0..3_u64).prop_map(|(which, count)| Step::Amend { which, count }),
         1 => (0..3_usize, 1..4_u64).prop_map(|(task, number)| Step::Revise { task, number }),
     ]
 }
@@ -59,9 +62,24 @@ impl Plain {
         all
     }
 
+    /// The rows of the ledger by the entry that wrote them, as they are now.
+    fn ledger(&self) -> BTreeMap<LogSeq, Fire> {
+        let mut ledger = BTreeMap::new();
+        for record in &self.records {
+            if let Record::Fire(fire) = &record.what {
+                ledger.insert(record.seq, fire.clone());
+            } else if let Record::FireAmended { of, fire } = &record.what {
+                ledger.insert(*of, fire.clone());
+            }
+        }
+        ledger.retain(|_, fire| fire.count > 0);
+        ledger
+    }
+
     fn batch(&mut self, steps: &[Step]) -> Batch {
         let tasks = tasks();
         let known = self.instances();
+        let ledger: Vec<(LogSeq, Fire)> = self.ledger().into_iter().collect();
         let mut records = Vec::new();
         let mut rows = Vec::new();
         let mut gone = Vec::new();
@@ -83,7 +101,11 @@ impl Plain {
                 Step::Drop { which } if !known.is_empty() => {
                     gone.push(known[which % known.len()].instance_id.clone());
                 }
-                Step::Move { .. } | Step::Drop { .. } => {}
+                Step::Amend { which, count } if !ledger.is_empty() => {
+                    let (of, fire) = ledger[which % ledger.len()].clone();
+                    records.push(Record::FireAmended { of, fire: Fire { count: *count, ..fire } });
+                }
+                Step::Move { .. } | Step::Drop { .. } | Step::Amend { .. } => {}
                 Step::Fire { task } => records.push(fixture::fire(&tasks[*task], 1)),
                 Step::Revise { task, number } => {
                     rows.push(Row::Revision(fixture::revision(&tasks[*task], *number)));
@@ -162,14 +184,8 @@ fn assert_answers(history: &dyn History, plain: &Plain) {
         assert_eq!(history.records(LogSeq(since), 5).unwrap(), later);
     }
     for task in tasks() {
-        let fires: Vec<Fire> = plain
-            .records
-            .iter()
-            .filter_map(|record| {
-                if let Record::Fire(fire) = &record.what { Some(fire.clone()) } else { None }
-            })
-            .filter(|fire| fire.task_id == task)
-            .collect();
+        let ledger = plain.ledger().into_values();
+        let fires: Vec<Fire> = ledger.filter(|fire| fire.task_id == task).collect();
         let newest = fires[fires.len().saturating_sub(2)..].to_vec();
         assert_eq!(history.fires(&task, usize::MAX).unwrap(), fires);
         assert_eq!(history.fires(&task, 2).unwrap(), newest);

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::super::ended::Standing;
 use super::super::registry::{self, Offer, Plan};
 use super::super::turn::Turn;
-use super::{admit, misfire, wave};
+use super::misfire::Unseen;
+use super::{admit, boot, clock, misfire, wave};
 use crate::model::command::{Command, FileWatch};
 use crate::model::event::Definitions;
 use crate::model::id::{InstanceId, TaskId};
@@ -26,7 +27,9 @@ pub(in super::super) fn read(turn: &mut Turn<'_>, read: Definitions) {
         turn.state.opened = true;
         // Definitions that did not change since the last daemon have their files watched too.
         watch(turn);
-        misfire::all(turn);
+        clock::set_back(turn);
+        misfire::all(turn, Unseen::Down);
+        boot::all(turn);
     }
 }
 
@@ -165,7 +168,7 @@ fn triggers(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) 
         .range((task.clone(), String::new())..)
         .take_while(|((t, _), _)| t == task)
         .map(|(key, _)| key.clone())
-        .filter(|(_, key)| !(timed.contains(key) || boots && key.starts_with("boot:")))
+        .filter(|(_, key)| !(timed.contains(key) || boots && boot::is_mark(key)))
         .collect();
     // The same times in another zone are other times: they count from now, so that an edited zone
     // starts nothing.
@@ -179,12 +182,13 @@ fn triggers(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) 
     for key in timed {
         if moved.contains(&key) || !turn.state.cursors.contains_key(&(task.clone(), key.clone())) {
             let handled_to = turn.now;
+            turn.drop_jumps(&(task.clone(), key.clone()));
             turn.put_cursor(Cursor { task_id: task.clone(), trigger: key, handled_to });
         }
     }
     if boots && turn.state.opened {
         // It came while the machine was up: its first fire is at the next boot.
-        misfire::note_boot(turn, task);
+        boot::note(turn, task);
     }
     turn.state.schedule(task);
 }

@@ -21,6 +21,9 @@ use crate::model::view::TaskStatus;
 /// A nominal fire that is due while the daemon runs.
 pub(in super::super) fn due(turn: &mut Turn<'_>, task: &TaskId, key: &str, at: Timestamp) {
     let Some(spec) = turn.state.registry.spec(task).cloned() else { return };
+    if turn.state.is_done(&spec, at) {
+        return;
+    }
     if let Some(trigger) = spec.triggers.iter().find(|t| t.key() == key) {
         one(turn, &spec, trigger, at);
     }
@@ -34,8 +37,15 @@ pub(super) fn advance(
     at: Timestamp,
 ) {
     for trigger in triggers {
-        let (task_id, trigger) = (task.clone(), trigger.clone());
-        turn.put_cursor(Cursor { task_id, trigger, handled_to: at });
+        let key = (task.clone(), trigger.clone());
+        if let Some(jumps) = turn.state.jumps.get(&key)
+            && jumps.done.iter().any(|span| span.to <= at)
+        {
+            let mut jumps = jumps.clone();
+            jumps.done.retain(|span| span.to > at);
+            turn.put_jumps(jumps);
+        }
+        turn.put_cursor(Cursor { task_id: key.0, trigger: key.1, handled_to: at });
     }
     turn.state.schedule(task);
 }
@@ -59,7 +69,7 @@ pub(super) fn one(turn: &mut Turn<'_>, spec: &Arc<TaskSpec>, trigger: &Trigger, 
     let Some((_, policy)) = timed(trigger) else { return };
     let key = trigger.key();
     let fired = (&spec.task_id, key.as_str(), at);
-    if let Some((outcome, reason)) = not_now(turn, spec) {
+    if let Some((outcome, reason)) = not_now(turn, spec, at) {
         return turn.fire_one(fired, outcome, reason, None);
     }
     let earlier = match policy.overlap {
@@ -210,8 +220,11 @@ fn taker(
     let Some(taker) = registry.spec(chosen).filter(|_| *chosen != spec.task_id) else {
         return Ok(Some((Arc::clone(spec), cycle)));
     };
-    let held =
-        if timed(what.trigger).is_some() { not_now(turn, taker) } else { never(turn, taker) };
+    let held = if timed(what.trigger).is_some() {
+        not_now(turn, taker, what.at)
+    } else {
+        never(turn, taker)
+    };
     if let Some((outcome, reason)) = held {
         let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
         return Err((outcome, format!("{chosen} took the cycle by its rollout{reason}")));
@@ -266,11 +279,18 @@ pub(super) fn unfillable(spec: &TaskSpec, given: &JsonMap) -> Vec<String> {
     if spec.depends_on.is_empty() { missing.collect() } else { Vec::new() }
 }
 
-/// Why a task takes no fire of a time trigger now.
-pub(super) fn not_now(turn: &Turn<'_>, spec: &TaskSpec) -> Option<(FireOutcome, Option<String>)> {
+/// Why a task takes no fire of a time trigger that is due at this time.
+pub(super) fn not_now(
+    turn: &Turn<'_>,
+    spec: &TaskSpec,
+    at: Timestamp,
+) -> Option<(FireOutcome, Option<String>)> {
     if turn.state.registry.status(spec) == TaskStatus::Paused {
         let pause = turn.state.registry.row(&spec.task_id).and_then(|r| r.paused.clone());
-        return Some((FireOutcome::Paused, pause.and_then(|p| p.reason)));
+        // A pause that was to end before is over, if nobody was there to end it.
+        if pause.as_ref().and_then(|p| p.until).is_none_or(|until| at < until) {
+            return Some((FireOutcome::Paused, pause.and_then(|p| p.reason)));
+        }
     }
     never(turn, spec)
 }

@@ -2,7 +2,9 @@
 
 pub(super) mod admit;
 pub(super) mod arrive;
+pub(super) mod boot;
 pub(super) mod cancel;
+pub(super) mod clock;
 pub(super) mod connect;
 pub(super) mod definitions;
 pub(super) mod dispatch;

@@ -4,17 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::agenda::Due;
 use super::super::turn::Turn;
+use super::misfire::{self, Unseen};
 use super::{admit, fire, pause};
+use crate::limits;
 use crate::model::id::TaskId;
 use crate::model::instance::InstanceState;
 use crate::model::time::Timestamp;
 
-/// Handles all that is due, one due time after the other.
+/// Handles what is due, one due time after the other. After many fires the rest is left for the
+/// next turn, which is due at once.
 pub(in super::super) fn all(turn: &mut Turn<'_>) {
     if !turn.state.opened {
         return;
     }
-    while let Some((at, due)) = turn.state.agenda.take_due(turn.now) {
+    let mut left = limits::FIRES_PER_TURN;
+    while left > 0
+        && let Some((at, due)) = turn.state.agenda.take_due(turn.now)
+    {
         let mut fires = Vec::new();
         for entry in due {
             match entry {
@@ -32,20 +38,27 @@ pub(in super::super) fn all(turn: &mut Turn<'_>) {
                 Due::ForgetAnswer(key) => turn.drop_submission(&key),
             }
         }
-        fire_in_order(turn, at, fires);
+        let handled = fire_in_order(turn, at, fires);
+        left = left.saturating_sub(handled);
         admit::all(turn);
     }
 }
 
 /// Fires due at one instant happen from upstream to downstream. Two triggers of one task at one
-/// instant are one fire: that of the first key.
-fn fire_in_order(turn: &mut Turn<'_>, at: Timestamp, fires: Vec<(TaskId, String)>) {
+/// instant are one fire: that of the first key. Says how many were handled.
+fn fire_in_order(turn: &mut Turn<'_>, at: Timestamp, fires: Vec<(TaskId, String)>) -> usize {
     let graph = turn.state.registry.graph();
     let mut by_task: BTreeMap<(usize, TaskId), BTreeSet<String>> = BTreeMap::new();
     for (task, trigger) in fires {
         by_task.entry((graph.level(&task), task)).or_default().insert(trigger);
     }
+    let is_unseen = at <= turn.state.unseen_to || turn.now.since(at) > limits::FIRE_LATE;
+    let mut handled = 0;
     for ((_, task), triggers) in by_task {
+        if is_unseen {
+            handled += misfire::of_task(turn, &task, Unseen::Asleep);
+            continue;
+        }
         for trigger in &triggers {
             turn.state.next_fires.remove(&(task.clone(), trigger.clone()));
         }
@@ -53,5 +66,7 @@ fn fire_in_order(turn: &mut Turn<'_>, at: Timestamp, fires: Vec<(TaskId, String)
             fire::due(turn, &task, first, at);
         }
         fire::advance(turn, &task, &triggers, at);
+        handled += 1;
     }
+    handled
 }

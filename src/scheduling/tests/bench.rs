@@ -323,12 +323,21 @@ impl Bench {
     /// Ledger rows of a task, oldest first.
     pub(crate) fn ledger(&self, name: &str) -> Vec<Fire> {
         let task = id(name);
-        self.log
-            .iter()
-            .filter_map(|r| if let Record::Fire(fire) = &r.what { Some(fire) } else { None })
-            .filter(|fire| fire.task_id == task)
-            .cloned()
-            .collect()
+        let mut rows: BTreeMap<LogSeq, &Fire> = BTreeMap::new();
+        for record in &self.log {
+            if let Record::Fire(fire) = &record.what {
+                rows.insert(record.seq, fire);
+            } else if let Record::FireAmended { of, fire } = &record.what {
+                rows.insert(*of, fire);
+            }
+        }
+        rows.into_values().filter(|f| f.task_id == task && f.count > 0).cloned().collect()
+    }
+
+    /// The wall clock is set to another time.
+    pub(crate) fn step(&mut self, by_ms: i64) -> Vec<Command> {
+        self.now = Timestamp::from_millis(self.now.as_millis() + by_ms);
+        self.event(Event::ClockStepped { by_ms })
     }
 }
 

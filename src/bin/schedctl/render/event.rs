@@ -37,6 +37,19 @@ fn what(record: &Record, output: &Output) -> String {
                 fire.task_id, fire.trigger
             )
         }
+        Record::FireAmended { of, fire } => {
+            let (outcome, _) = task::outcome_text(fire.outcome);
+            let left = match fire.count {
+                0 => "is taken back".to_owned(),
+                count => format!("counts {count} from now on"),
+            };
+            format!("{} ledger row {outcome} of entry {} {left}", fire.task_id, of.0)
+        }
+        Record::ClockStepped { by_ms } => {
+            let way = if *by_ms < 0 { "back" } else { "forward" };
+            let by = std::time::Duration::from_millis(by_ms.unsigned_abs());
+            format!("the wall clock was set {way} by {by:?}")
+        }
         Record::DefinitionLoaded { task_id, revision, file } => {
             format!("{task_id} revision {revision} loaded from {file}")
         }

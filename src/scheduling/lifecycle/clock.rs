@@ -1,0 +1,170 @@
+//! The wall clock was set, or zones have other rules (design, 'Clock, disk, faults' T3, T4).
+//!
+//! Nominal times belong to the wall clock, waits to real time. So a step moves the deadlines of
+//! waits along with it, and a nominal time is counted once however often the clock shows it: what
+//! a clock that was ahead went past is taken back and becomes due in its own time, what it made is
+//! not made again.
+
+use std::time::Duration;
+
+use super::super::nominal::{Nominal, Other, Own};
+use super::super::turn::Turn;
+use super::boot;
+use super::misfire::{self, Unseen};
+use crate::limits;
+use crate::model::id::{InstanceId, TaskId};
+use crate::model::jump::{Jumps, Skipped, Span};
+use crate::model::record::{Cursor, Fire, Record};
+use crate::model::spec::{Trigger, TriggerKind};
+use crate::model::time::Timestamp;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// The wall clock was set; now is the time that it shows since.
+pub(in super::super) fn stepped(turn: &mut Turn<'_>, by_ms: i64) {
+    turn.record(Record::ClockStepped { by_ms });
+    shift_waits(turn, by_ms);
+    if !turn.state.opened {
+        return;
+    }
+    if by_ms < 0 {
+        return set_back(turn);
+    }
+    let by = Duration::from_millis(by_ms.unsigned_abs());
+    let is_correction = by > limits::CLOCK_CORRECTION;
+    misfire::all(turn, if is_correction { Unseen::Corrected } else { Unseen::Jumped });
+}
+
+/// Waits for the next attempt and for upstreams take as long as they would have.
+fn shift_waits(turn: &mut Turn<'_>, by_ms: i64) {
+    let shifted = |at: Timestamp| Timestamp::from_millis(at.as_millis().saturating_add(by_ms));
+    let waiting: Vec<InstanceId> = turn
+        .state
+        .instances
+        .open()
+        .filter(|i| i.next_retry_at.is_some() || i.dependency_deadline.is_some())
+        .map(|i| i.instance_id.clone())
+        .collect();
+    for id in waiting {
+        turn.update(&id, "the clock was set", |i| {
+            i.next_retry_at = i.next_retry_at.map(shifted);
+            // A held one's clock stands still; it is set right when the hold ends.
+            if i.paused.is_none() {
+                i.dependency_deadline = i.dependency_deadline.map(shifted);
+            }
+        });
+    }
+    if let Some(stopping) = &mut turn.state.stopping {
+        stopping.hears_until = stopping.hears_until.map(shifted);
+    }
+}
+
+/// Time triggers whose cursor lies ahead of the clock go on from now.
+pub(super) fn set_back(turn: &mut Turn<'_>) {
+    let now = turn.now;
+    turn.state.unseen_to = turn.state.unseen_to.min(now);
+    let ahead: Vec<((TaskId, String), Timestamp)> = turn
+        .state
+        .cursors
+        .iter()
+        .filter(|((_, trigger), cursor)| **cursor > now && !boot::is_mark(trigger))
+        .map(|(key, cursor)| (key.clone(), *cursor))
+        .collect();
+    for (key, cursor) in ahead {
+        take_back(turn, &key, cursor);
+        let (task_id, trigger) = key;
+        let task = task_id.clone();
+        turn.put_cursor(Cursor { task_id, trigger, handled_to: now });
+        turn.state.schedule(&task);
+    }
+}
+
+/// Amends the rows of what the clock went past and has yet to come to; the other times up to the
+/// cursor are done.
+fn take_back(turn: &mut Turn<'_>, key: &(TaskId, String), cursor: Timestamp) {
+    let now = turn.now;
+    let Jumps { task_id, trigger, since, skipped, done } = turn.state.jumps_of(key);
+    let mut again = vec![Span { after: now.max(since), to: cursor }];
+    again.retain(|span| span.after < span.to);
+    let mut kept = Vec::new();
+    for Skipped { seq, fire, but } in skipped {
+        if fire.to <= now {
+            kept.push(Skipped { seq, fire, but });
+            continue;
+        }
+        let mut to_come = vec![Span { after: fire.from.minus(MS).max(now), to: fire.to }];
+        for other in &but {
+            to_come = to_come.iter().flat_map(|span| span.without(other)).collect();
+        }
+        for part in to_come {
+            again = again.iter().flat_map(|span| span.without(&part)).collect();
+        }
+        let fire = up_to_now(turn, key, &but, fire);
+        turn.record(Record::FireAmended { of: seq, fire: fire.clone() });
+        if fire.count > 0 {
+            kept.push(Skipped { seq, fire, but });
+        }
+    }
+    let done = joined(done.into_iter().chain(again).collect());
+    turn.put_jumps(Jumps { task_id, trigger, since: since.min(now), skipped: kept, done });
+}
+
+/// What a row says of times that have come.
+fn up_to_now(turn: &Turn<'_>, key: &(TaskId, String), but: &[Span], fire: Fire) -> Fire {
+    let span = Span { after: fire.from.minus(MS), to: turn.now };
+    let run = timed_of(turn, &key.0).and_then(|mut triggers| {
+        let own = triggers.iter().position(|(t, _)| *t == key.1)?;
+        let (_, times) = triggers.swap_remove(own);
+        let others: Vec<Other> = triggers
+            .into_iter()
+            .filter(|(t, _)| *t < key.1)
+            .map(|(_, times)| Other { times, after: span.after })
+            .collect();
+        Own { times: &times, others: &others, done: but }.run(span)
+    });
+    match run {
+        Some(run) => Fire { to: run.last, count: run.count.min(fire.count), ..fire },
+        None => Fire { count: 0, ..fire },
+    }
+}
+
+fn timed_of(turn: &Turn<'_>, task: &TaskId) -> Option<Vec<(String, Nominal)>> {
+    let spec = turn.state.registry.spec(task)?;
+    let timed = |t: &Trigger| Some((t.key(), turn.state.nominal(spec, t)?));
+    Some(spec.triggers.iter().filter_map(timed).collect())
+}
+
+/// Spans in their order, those that touch made one.
+fn joined(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_by_key(|span| span.after);
+    let mut joined: Vec<Span> = Vec::new();
+    for span in spans {
+        match joined.last_mut() {
+            Some(last) if span.after <= last.to => last.to = last.to.max(span.to),
+            Some(_) | None => joined.push(span),
+        }
+    }
+    joined
+}
+
+/// Fires of cron triggers are looked for anew. Times that have gone by only under the new rules
+/// start nothing.
+pub(in super::super) fn zones_reread(turn: &mut Turn<'_>) {
+    let now = turn.now;
+    let specs: Vec<_> = turn.state.registry.specs().cloned().collect();
+    for spec in specs {
+        let on_cron = |t: &&Trigger| matches!(t.when, TriggerKind::Cron(_));
+        if !spec.triggers.iter().any(|t| on_cron(&t)) {
+            continue;
+        }
+        for trigger in spec.triggers.iter().filter(on_cron) {
+            let key = (spec.task_id.clone(), trigger.key());
+            let Some(cursor) = turn.state.cursors.get(&key).copied() else { continue };
+            if turn.state.next_after(&spec, trigger, cursor).is_some_and(|at| at <= now) {
+                let (task_id, trigger) = key;
+                turn.put_cursor(Cursor { task_id, trigger, handled_to: now });
+            }
+        }
+        turn.state.schedule(&spec.task_id);
+    }
+}

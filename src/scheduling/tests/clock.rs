@@ -1,0 +1,223 @@
+//! The wall clock is set: design, 'Clock, disk, faults' T3 and T4; known faults B021, B024, B031.
+
+use std::time::Duration;
+
+use super::bench::{Bench, MIDNIGHT};
+use super::build::{edge, every, retry, task};
+use crate::model::event::Event;
+use crate::model::instance::InstanceState::{Failed, Running};
+use crate::model::record::FireOutcome::{Coalesced, Instance, Missed};
+use crate::model::record::{Record, Target};
+use crate::model::spec::{Misfire, Overlap, Strength, TaskSpec};
+
+const MINUTE: i64 = 60_000;
+const HOUR: i64 = 60 * MINUTE;
+const YEAR: i64 = 365 * 24 * HOUR;
+
+/// Every minute, whatever else runs.
+fn minutely(misfire: Misfire) -> TaskSpec {
+    TaskSpec { triggers: vec![every(60, misfire, Overlap::Allow)], ..task("a") }
+}
+
+fn bench(misfire: Misfire) -> Bench {
+    Bench::new(vec![minutely(misfire)])
+}
+
+fn counted(bench: &Bench) -> u64 {
+    bench.ledger("a").iter().map(|f| f.count).sum()
+}
+
+/// The nominal times that made an instance, in milliseconds from midnight.
+fn made(bench: &Bench) -> Vec<i64> {
+    let mut times: Vec<i64> =
+        bench.of("a").iter().map(|i| i.scheduled_time.as_millis() - MIDNIGHT).collect();
+    times.sort_unstable();
+    times
+}
+
+#[test]
+fn what_a_step_forward_goes_past_follows_the_misfire_policy() {
+    let mut bench = bench(Misfire::RunOnce);
+    bench.step(2 * HOUR);
+    assert_eq!(bench.fires("a"), [(Coalesced, 119), (Instance, 1)]);
+    assert_eq!(made(&bench), [2 * HOUR]);
+    let row = &bench.ledger("a")[0];
+    assert_eq!(row.reason.as_deref(), Some("the clock was set past it"));
+    assert!(bench.log.iter().any(|r| r.what == Record::ClockStepped { by_ms: 2 * HOUR }));
+}
+
+#[test]
+fn what_a_step_of_more_than_three_hours_goes_past_is_missed() {
+    let mut bench = bench(Misfire::RunAll);
+    bench.step(3 * HOUR + MINUTE);
+    assert_eq!(bench.fires("a"), [(Missed, 181)]);
+    bench.pass(MINUTE);
+    assert_eq!(bench.fires("a"), [(Missed, 181), (Instance, 1)]);
+}
+
+#[test]
+fn no_time_that_was_fired_is_fired_again_after_a_step_back() {
+    let mut bench = bench(Misfire::RunOnce);
+    bench.pass(HOUR);
+    bench.step(-30 * MINUTE);
+    bench.pass(30 * MINUTE);
+    assert_eq!(counted(&bench), 60, "60 minutes, each once");
+    bench.pass(2 * MINUTE);
+    assert_eq!(bench.fires("a"), [(Instance, 1); 62]);
+}
+
+/// Known fault B021: two hours forward and, 70 seconds later, back.
+#[test]
+fn what_a_clock_that_was_ahead_went_past_fires_in_its_own_time() {
+    let mut bench = bench(Misfire::RunOnce);
+    bench.step(2 * HOUR);
+    bench.pass(70_000);
+    assert_eq!(made(&bench), [2 * HOUR, 2 * HOUR + MINUTE]);
+    bench.step(-2 * HOUR);
+    // 70 s past midnight. The first minute has gone by meanwhile and stays coalesced.
+    assert_eq!(bench.fires("a"), [(Coalesced, 1), (Instance, 1), (Instance, 1)]);
+    bench.pass(MINUTE);
+    assert_eq!(made(&bench), [2 * MINUTE, 2 * HOUR, 2 * HOUR + MINUTE]);
+    // Past the times that the clock showed before: each has one row, and none ran twice.
+    bench.pass(3 * HOUR - MINUTE);
+    let expected: Vec<i64> = (2..=181).map(|minute| minute * MINUTE).collect();
+    assert_eq!(made(&bench), expected);
+    assert_eq!(counted(&bench), 181);
+}
+
+#[test]
+fn a_clock_that_was_years_ahead_at_the_boot_neither_loses_nor_repeats() {
+    let mut bench = bench(Misfire::RunOnce);
+    bench.pass(MINUTE);
+    bench.restart(10 * YEAR, vec![minutely(Misfire::RunOnce)]);
+    bench.pass(5 * MINUTE);
+    let ahead = made(&bench).len();
+    assert_eq!(ahead, 1 + 1 + 5, "before, the newest that was missed, and five since");
+    bench.step(-10 * YEAR);
+    // Midnight and 6 minutes; down from 1 to 1, then ahead for 5 minutes of which nobody knew.
+    bench.pass(4 * MINUTE);
+    assert_eq!(made(&bench)[..5], [MINUTE, 7 * MINUTE, 8 * MINUTE, 9 * MINUTE, 10 * MINUTE]);
+    let past = bench.ledger("a").into_iter().filter(|f| f.to.as_millis() - MIDNIGHT <= HOUR);
+    assert_eq!(past.map(|f| f.count).sum::<u64>(), 10, "ten minutes, each in one row");
+    // A restart remembers what has been done ahead of time.
+    bench.restart(MINUTE, vec![minutely(Misfire::RunOnce)]);
+    bench.pass(0);
+    assert_eq!(bench.of("a").len(), ahead + 5);
+}
+
+#[test]
+fn a_clock_that_was_years_behind_at_the_boot_fires_nothing_twice() {
+    let mut bench = bench(Misfire::RunOnce);
+    bench.pass(10 * MINUTE);
+    bench.restart(-20 * YEAR, vec![minutely(Misfire::RunOnce)]);
+    bench.pass(2 * MINUTE);
+    assert_eq!(bench.of("a").len(), 12, "it goes on by the clock that it has");
+    bench.step(20 * YEAR);
+    // It is 12 minutes past midnight; two were not seen. That is a correction: nothing is made up.
+    let now: Vec<(_, u64)> = bench
+        .ledger("a")
+        .into_iter()
+        .filter(|f| f.to.as_millis() > MIDNIGHT + 10 * MINUTE)
+        .map(|f| (f.outcome, f.count))
+        .collect();
+    let between = u64::try_from(20 * YEAR / MINUTE).unwrap() - 10 - 2 + 2;
+    assert_eq!(now, [(Missed, between)]);
+    bench.pass(MINUTE);
+    assert_eq!(bench.of("a").len(), 13);
+}
+
+/// Known fault B031.
+#[test]
+fn small_steps_back_and_forth_fire_each_minute_once() {
+    let mut bench = bench(Misfire::RunOnce);
+    for n in 0..23 {
+        bench.pass(40_000);
+        bench.step(if n % 2 == 0 { -2000 } else { 2000 });
+    }
+    bench.pass(2_000);
+    // 23 times 40 s, once back more than forth, and the last 2 s: 920 s.
+    assert_eq!(made(&bench), (1..=15).map(|minute| minute * MINUTE).collect::<Vec<i64>>());
+    assert_eq!(counted(&bench), 15);
+}
+
+/// Known fault B024, and a daemon that was stopped by a signal: no step, but nobody looked.
+#[test]
+fn what_was_due_while_nobody_looked_follows_the_misfire_policy() {
+    let mut bench = bench(Misfire::RunOnce);
+    bench.now = bench.now.plus(Duration::from_secs(20 * 60));
+    bench.event(Event::Tick);
+    assert_eq!(bench.fires("a"), [(Coalesced, 19), (Instance, 1)]);
+    // A little late is not unseen.
+    bench.now = bench.now.plus(Duration::from_secs(119));
+    bench.event(Event::Tick);
+    assert_eq!(bench.fires("a")[2..], [(Instance, 1)]);
+}
+
+/// T4: the wall clock moves no wait.
+#[test]
+fn waits_take_as_long_as_they_would_have() {
+    for by in [HOUR, -HOUR] {
+        let failing = TaskSpec { retry: retry(2, Duration::from_secs(30)), ..task("f") };
+        let late = TaskSpec {
+            depends_on: vec![edge("a", Strength::Strong)],
+            dependency_timeout: Some(Duration::from_secs(40)),
+            ..task("w")
+        };
+        let mut bench = Bench::new(vec![failing, task("a"), late]);
+        let first = bench.run("f");
+        bench.exits(&first, 1);
+        let waits = bench.run("w");
+        bench.pass(10_000);
+        bench.step(by);
+        bench.pass(19_999);
+        assert_eq!(bench.instance(&first).state, Failed, "{by}");
+        bench.pass(1);
+        assert_eq!(bench.instance(&first).state, Running, "{by}");
+        bench.pass(9_999);
+        assert!(bench.instance(&waits).is_open(), "{by}");
+        bench.pass(1);
+        assert!(!bench.instance(&waits).is_open(), "{by}");
+    }
+}
+
+#[test]
+fn the_clock_of_a_held_instance_stands_still_through_a_step() {
+    let late = TaskSpec {
+        depends_on: vec![edge("a", Strength::Strong)],
+        dependency_timeout: Some(Duration::from_secs(40)),
+        ..task("w")
+    };
+    let mut bench = Bench::new(vec![task("a"), late]);
+    let waits = bench.run("w");
+    bench.pass(10_000);
+    bench.pause(Target::Instance(waits.clone())).unwrap();
+    bench.step(HOUR);
+    bench.pass(5_000);
+    bench
+        .ask(crate::model::request::Request::Resume { target: Target::Instance(waits.clone()) })
+        .0
+        .unwrap();
+    bench.pass(29_999);
+    assert!(bench.instance(&waits).is_open());
+    bench.pass(1);
+    assert!(!bench.instance(&waits).is_open());
+}
+
+#[test]
+fn two_triggers_at_one_instant_stay_one_fire_through_steps() {
+    let both = || TaskSpec {
+        triggers: vec![
+            every(60, Misfire::RunOnce, Overlap::Allow),
+            every(120, Misfire::RunOnce, Overlap::Allow),
+        ],
+        ..task("a")
+    };
+    let mut bench = Bench::new(vec![both()]);
+    bench.pass(10 * MINUTE);
+    bench.step(HOUR);
+    bench.pass(2 * MINUTE);
+    bench.step(-HOUR);
+    bench.pass(2 * HOUR);
+    assert_eq!(counted(&bench), 132, "each minute in one row");
+    assert!(made(&bench).windows(2).all(|pair| pair[0] < pair[1]), "none ran twice");
+}
