@@ -1,9 +1,9 @@
 //! Cron expressions: Vixie rules with extensions, and the instants they name in a zone.
 //!
-//! Three steps, a file each: `parse` reads the text, `calendar` enumerates offset-free wall-clock
-//! times through the `cron` crate (the only file that names it), `zone` turns them into instants.
-//! Beside them `count` says how many there are without naming them.
-//! Nothing here reads a clock or remembers a fire.
+//! Three steps: `parse` reads the text (`field` each field of it), `calendar` enumerates offset-free
+//! wall-clock times through the `cron` crate (the only file that names it), `zone` turns them into
+//! instants. Beside them `count` says how many there are without naming them. Nothing here reads a
+//! clock or remembers a fire.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use super::time::Timestamp;
 
 mod calendar;
 mod count;
+mod field;
 mod fields;
 mod notes;
 mod parse;

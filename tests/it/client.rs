@@ -360,5 +360,7 @@ fn files_are_validated_and_expressions_answered_without_a_daemon() {
     // Mondays at two in the morning of Berlin, which is an hour ahead of UTC in winter.
     let want = ["2026-11-30T01:00:00Z", "2026-12-07T01:00:00Z"].map(|at| at.parse().unwrap());
     assert_eq!(times, want);
-    assert_eq!(sched.ctl(&["next", "--expr", "0 2 30 2 *"]).status, 6);
+    for refused in ["0 2 30 2 *", "-1 * * * *", "--5 * * * *", ""] {
+        assert_eq!(sched.ctl(&["next", "--expr", refused]).status, 6, "{refused:?}");
+    }
 }

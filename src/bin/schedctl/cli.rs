@@ -336,7 +336,7 @@ pub(crate) struct NextArgs {
     #[arg(conflicts_with = "expr")]
     pub(crate) task: Option<String>,
     /// A cron expression, answered without a daemon
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     pub(crate) expr: Option<String>,
     /// How many, per task
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]

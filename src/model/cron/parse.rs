@@ -5,70 +5,13 @@
 
 use super::super::suggest::nearest;
 use super::CronError;
-use super::fields::{DayRule, Fields, Set, WeekdayRule};
+use super::field::{DAY, HOUR, MINUTE, MONTH, Rule, SECOND, WEEKDAY};
+use super::fields::{DayRule, Fields, WeekdayRule};
 use super::surprises::surprises;
 use crate::limits::CRON_BYTES_MAX;
 
-/// One of the six fields.
-struct Field {
-    name: &'static str,
-    least: u8,
-    /// The greatest number that may be written.
-    greatest: u8,
-    /// The greatest number there is; Sunday may be written 7 but is 0.
-    last: u8,
-    names: &'static [&'static str],
-    allowed: &'static str,
-    /// What a step starts anew in, for clock fields.
-    turn: Option<&'static str>,
-}
-
-const MONTHS: [&str; 12] =
-    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
-
-const SECOND: Field = Field {
-    name: "second",
-    least: 0,
-    greatest: 59,
-    last: 59,
-    names: &[],
-    allowed: "0-59",
-    turn: Some("minute"),
-};
-const MINUTE: Field = Field { name: "minute", turn: Some("hour"), ..SECOND };
-const HOUR: Field =
-    Field { name: "hour", greatest: 23, last: 23, allowed: "0-23", turn: Some("day"), ..SECOND };
-const DAY: Field = Field {
-    name: "day of month",
-    least: 1,
-    greatest: 31,
-    last: 31,
-    names: &[],
-    allowed: "1-31, L, L-n, LW and nW",
-    turn: None,
-};
-const MONTH: Field = Field {
-    name: "month",
-    least: 1,
-    greatest: 12,
-    last: 12,
-    names: &MONTHS,
-    allowed: "1-12 and JAN-DEC",
-    turn: None,
-};
-const WEEKDAY: Field = Field {
-    name: "day of week",
-    least: 0,
-    greatest: 7,
-    last: 6,
-    names: &WEEKDAYS,
-    allowed: "0-7 (0 and 7 are Sunday), SUN-SAT, 5L and 5#2",
-    turn: None,
-};
-
 /// A blank-separated word and its column, from 1.
-type Word<'a> = (usize, &'a str);
+pub(super) type Word<'a> = (usize, &'a str);
 
 /// Reads an expression.
 pub(super) fn parse(text: &str) -> Result<Fields, CronError> {
@@ -89,17 +32,29 @@ pub(super) fn parse(text: &str) -> Result<Fields, CronError> {
     let words = words(text);
     match words.first() {
         None => Err(whole("is empty; expected 5 fields such as \"0 2 * * *\"".to_owned())),
+        Some((column, word)) if word.starts_with('#') => Err(comment(*column)),
         Some((column, word)) if word.starts_with('@') => nickname(*column, word, words.get(1)),
-        Some((column, word)) if word.contains('=') => Err(CronError {
-            column: *column,
-            problem: format!("found {word:?}; the time zone goes into the key 'timezone'"),
-        }),
+        Some((column, word)) if word.contains('=') => Err(variable(*column, word)),
         Some(_) => fields(&words),
     }
 }
 
 fn whole(problem: String) -> CronError {
     CronError { column: 0, problem }
+}
+
+fn comment(column: usize) -> CronError {
+    let problem = "found a comment; put it behind the value, outside its quotes".to_owned();
+    CronError { column, problem }
+}
+
+/// A crontab sets variables in lines of their own.
+fn variable(column: usize, word: &str) -> CronError {
+    let key = match word.split('=').next() {
+        Some("TZ" | "CRON_TZ") => "the time zone goes into the key 'timezone'",
+        _ => "variables go into the key 'env'",
+    };
+    CronError { column, problem: format!("found {word:?}; {key}") }
 }
 
 fn words(text: &str) -> Vec<Word<'_>> {
@@ -115,6 +70,9 @@ fn words(text: &str) -> Vec<Word<'_>> {
 }
 
 fn nickname(column: usize, word: &str, more: Option<&Word<'_>>) -> Result<Fields, CronError> {
+    if let Some((column, _)) = more.filter(|(_, word)| word.starts_with('#')) {
+        return Err(comment(*column));
+    }
     const NICKNAMES: [(&str, &str); 7] = [
         ("@hourly", "0 * * * *"),
         ("@daily", "0 0 * * *"),
@@ -144,8 +102,7 @@ fn nickname(column: usize, word: &str, more: Option<&Word<'_>>) -> Result<Fields
 
 fn fields(words: &[Word<'_>]) -> Result<Fields, CronError> {
     if let Some((column, _)) = words.iter().skip(5).find(|(_, word)| word.starts_with('#')) {
-        let problem = "found a comment; put it behind the value, outside its quotes".to_owned();
-        return Err(CronError { column: *column, problem });
+        return Err(comment(*column));
     }
     let (second, rest) = match words.len() {
         5 => ((1, "0"), words),
@@ -166,7 +123,12 @@ fn fields(words: &[Word<'_>]) -> Result<Fields, CronError> {
     fields.both_days = starred(rest[2]) || starred(rest[4]);
     fields.wildcard = starred(second) || starred(rest[0]) || starred(rest[1]);
     if !fields.ever_matches() {
-        return Err(whole("can never fire: no year has such a date".to_owned()));
+        let [(column, day), (_, month), (_, weekday)] = [rest[2], rest[3], rest[4]];
+        let problem = format!(
+            "can never fire: no year has a date with day of month {day:?}, month {month:?} and day \
+             of week {weekday:?}"
+        );
+        return Err(CronError { column, problem });
     }
     surprises(&mut fields, words.len() == 6 && starred(second), rest[2].1, rest[4].1);
     Ok(fields)
@@ -192,152 +154,6 @@ fn six_fields(mut error: CronError) -> CronError {
     error
 }
 
-/// A rule in an item, no rule, or what is wrong with it.
-type Rule<T> = Result<Option<T>, String>;
-
-impl Field {
-    fn set(&self, word: Word<'_>, warnings: &mut Vec<String>) -> Result<Set, CronError> {
-        let none = &|_: &str| -> Rule<()> { Ok(None) };
-        self.with_rules(word, warnings, none).map(|(set, _)| set)
-    }
-
-    /// Reads a comma list whose items may be rules.
-    fn with_rules<T>(
-        &self,
-        (mut column, word): Word<'_>,
-        warnings: &mut Vec<String>,
-        rule: &dyn Fn(&str) -> Rule<T>,
-    ) -> Result<(Set, Vec<T>), CronError> {
-        let mut set = Set::default();
-        let mut rules = Vec::new();
-        for item in word.split(',') {
-            let read = match rule(item) {
-                _ if item.is_empty() => Err("is empty".to_owned()),
-                Ok(Some(rule)) => {
-                    rules.push(rule);
-                    Ok(())
-                }
-                Ok(None) => self.item(item, warnings).map(|items| set = set.union(items)),
-                Err(problem) => Err(problem),
-            };
-            read.map_err(|problem| CronError {
-                column,
-                problem: format!("{}: item {item:?} at column {column} {problem}", self.name),
-            })?;
-            column += item.len() + 1;
-        }
-        Ok((set, rules))
-    }
-
-    /// Reads `*`, `?`, `a`, `a-b`, each with or without a step.
-    fn item(&self, item: &str, warnings: &mut Vec<String>) -> Result<Set, String> {
-        let (base, step) = match item.split_once('/') {
-            Some((base, step)) => (base, Some(self.step(step)?)),
-            None => (item, None),
-        };
-        let star = base == "*" || (base == "?" && self.turn.is_none() && self.name != MONTH.name);
-        let (from, mut to) = if star {
-            (self.least, self.last)
-        } else if let Some((from, to)) = base.split_once('-') {
-            (self.value(from)?, self.value(to)?)
-        } else {
-            let from = self.value(base)?;
-            (from, if step.is_some() { self.last } else { from })
-        };
-        // Sunday as a start is 0, so that 7-2 is Sunday to Tuesday.
-        let from =
-            if from > self.last && (to != from || step.is_some()) { self.least } else { from };
-        let count = self.last - self.least + 1;
-        if to < from {
-            to += count;
-        }
-        let mut set = Set::default();
-        for number in (from..=to).step_by(usize::from(step.unwrap_or(1))) {
-            set.insert(self.least + (number - self.least) % count);
-        }
-        if let Some(step) = step {
-            self.warn_of_step(item, step, star, (from, to), warnings);
-        }
-        Ok(set)
-    }
-
-    fn warn_of_step(
-        &self,
-        item: &str,
-        step: u16,
-        star: bool,
-        (from, to): (u8, u8),
-        warnings: &mut Vec<String>,
-    ) {
-        let (name, span) = (self.name, u16::from(to - from));
-        let count = span + 1;
-        if step > span {
-            if span > 0 {
-                warnings.push(format!(
-                    "{name}: the step of {item} is wider than its range, only {from} is left"
-                ));
-            }
-        } else if let Some(turn) = self.turn.filter(|_| star && count % step != 0) {
-            warnings.push(format!(
-                "{name}: {item} starts anew at 0 in every {turn}, so the last step of each is \
-                 shorter than {step}"
-            ));
-        }
-    }
-
-    fn step(&self, text: &str) -> Result<u16, String> {
-        let step = if self.is_number(text) { text.parse().ok() } else { None };
-        step.filter(|step| *step > 0)
-            .ok_or_else(|| format!("has the step {text:?}; expected a whole number from 1 to 9999"))
-    }
-
-    fn is_number(&self, text: &str) -> bool {
-        (1..=4).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
-    }
-
-    /// Reads a number or a name.
-    fn value(&self, text: &str) -> Result<u8, String> {
-        let allowed = self.allowed;
-        if self.is_number(text) {
-            let number = text.parse::<u16>().ok().and_then(|number| u8::try_from(number).ok());
-            return number
-                .filter(|number| (self.least..=self.greatest).contains(number))
-                .ok_or_else(|| {
-                    format!("has {text}, which is out of range; allowed are {allowed}")
-                });
-        }
-        let lower = text.to_ascii_lowercase();
-        let named = (self.least..).zip(self.names).find(|(_, name)| **name == lower);
-        named.map(|(number, _)| number).ok_or_else(|| self.not_a_value(text))
-    }
-
-    fn not_a_value(&self, text: &str) -> String {
-        let allowed = self.allowed;
-        let hint = if text.is_empty() {
-            return format!("lacks a value; allowed are {allowed}");
-        } else if text.contains('~') {
-            "; random times are not supported, write a fixed one".to_owned()
-        } else if text.starts_with(['H', 'h']) {
-            "; H is not supported, write a fixed time".to_owned()
-        } else if text.contains('%') {
-            "; % belongs to crontab commands".to_owned()
-        } else if text == "?" {
-            "; ? stands only in the day fields, write *".to_owned()
-        } else if text.starts_with('*') && text.len() > 1 {
-            format!("; a step is written */{}", text.trim_start_matches(['*', '/']))
-        } else if text.bytes().all(|b| b.is_ascii_digit()) {
-            "; numbers have at most 4 digits".to_owned()
-        } else {
-            let long = text.get(..3).map(str::to_ascii_lowercase).unwrap_or_default();
-            match self.names.iter().find(|name| **name == long) {
-                Some(name) => format!("; write {}", name.to_ascii_uppercase()),
-                None => String::new(),
-            }
-        };
-        format!("has {text:?}; allowed are {allowed}{hint}")
-    }
-}
-
 /// Reads `L`, `L-n`, `LW` and `nW`.
 fn day_rule(item: &str) -> Rule<DayRule> {
     let upper = item.to_ascii_uppercase();
@@ -356,6 +172,12 @@ fn day_rule(item: &str) -> Rule<DayRule> {
     }
     if let Some(day) = upper.strip_suffix('W').filter(|day| DAY.is_number(day)) {
         return DAY.value(day).map(|day| Some(DayRule::NearestWorkday(day)));
+    }
+    if upper == "WL" {
+        return Err("is no day; write LW".to_owned());
+    }
+    if let Some(day) = upper.strip_prefix('W').filter(|day| DAY.is_number(day)) {
+        return Err(format!("is no day; write {day}W"));
     }
     if upper.contains(['L', 'W', '#']) {
         return Err("is not L, L-n, LW or nW; these stand alone, without range or step".to_owned());
