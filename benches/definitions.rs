@@ -7,13 +7,13 @@
 #![expect(clippy::disallowed_methods, reason = "it measures real time")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on may end")]
 
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+mod daemon;
+
+use daemon::{ms, start_daemon, stop, timed, wait_for};
 use sched::access::spec_dir::SpecDir;
 use sched::access::spec_yaml::SpecContext;
 use sched::model::event::{Definitions, Event, SpecFile};
@@ -38,17 +38,7 @@ fn main() {
     for (shape, upstream) in [("a chain", chain as Upstream), ("a fan", fan)] {
         graph(&settings, shape, tasks, upstream);
     }
-    daemon(place.path(), &config, tasks);
-}
-
-fn ms(time: Duration) -> f64 {
-    time.as_secs_f64() * 1000.0
-}
-
-fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
-    let start = Instant::now();
-    let value = work();
-    (value, start.elapsed())
+    on_a_daemon(place.path(), &config, tasks);
 }
 
 fn spec(n: usize, handler: &str, more: &str) -> String {
@@ -189,7 +179,7 @@ fn write_config(place: &Path) -> PathBuf {
 }
 
 /// A real daemon on the same directory.
-fn daemon(place: &Path, config: &Path, tasks: usize) {
+fn on_a_daemon(place: &Path, config: &Path, tasks: usize) {
     let (socket, specs) = (place.join("s.sock"), place.join("sched.d"));
     for start in ["cold", "again"] {
         let began = Instant::now();
@@ -218,37 +208,6 @@ fn daemon(place: &Path, config: &Path, tasks: usize) {
     }
 }
 
-fn start_daemon(config: &Path) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_schedd"))
-        .arg("--config")
-        .arg(config)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
-}
-
-fn ask(socket: &Path, head: &str) -> Option<String> {
-    let mut stream = UnixStream::connect(socket).ok()?;
-    stream
-        .write_all(format!("{head} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n").as_bytes())
-        .ok()?;
-    stream.write_all(b"Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}").ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    Some(answer)
-}
-
-fn wait_for(socket: &Path, path: &str, word: &str) {
-    let began = Instant::now();
-    while !ask(socket, &format!("GET {path}")).is_some_and(|answer| answer.contains(word)) {
-        assert!(began.elapsed() < Duration::from_secs(60), "no {word} in {path}");
-        // A daemon that is asked without pause has no time left for its work.
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
 fn memory(pid: u32) -> String {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let of = |key: &str| {
@@ -257,9 +216,4 @@ fn memory(pid: u32) -> String {
         kib / 1024
     };
     format!("resident {} MB, {} at most (wanted: 120)", of("VmRSS:"), of("VmHWM:"))
-}
-
-fn stop(daemon: &mut Child, socket: &Path) {
-    ask(socket, "POST /shutdown");
-    daemon.wait().unwrap();
 }
