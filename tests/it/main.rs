@@ -37,3 +37,5 @@ mod seed;
 mod stop;
 #[cfg(test)]
 mod triggers;
+#[cfg(test)]
+mod zones;
