@@ -297,7 +297,7 @@ pub struct NextFire {
     pub local: String,
     /// The trigger's key.
     pub trigger: String,
-    /// What daylight saving does to it.
+    /// What daylight saving does to it, or has dropped since the one before; why it makes nothing.
     pub note: Option<String>,
 }
 

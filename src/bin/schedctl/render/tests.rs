@@ -369,3 +369,23 @@ fn a_plan_says_what_would_happen_to_each_task() {
 ";
     assert_eq!(definition::plan(&tasks, &output(Format::Table)), expected);
 }
+
+#[test]
+fn coming_runs_are_shown_in_their_zone_and_in_utc() {
+    let fire = json!({
+        "taskId": "a.b.v1", "at": "2027-03-28T01:00:00Z", "local": "2027-03-28T03:00:00+02:00",
+        "trigger": "cron:30 2 * * *", "note": "moved: 02:30 does not exist on this day"
+    });
+    let fires = [serde_json::from_value(fire).unwrap()];
+    let words = |zone: Option<&TimeZone>| {
+        let text = task::coming(&fires, zone, &output(Format::Table));
+        let row = text.lines().nth(1).unwrap().to_owned();
+        row.split_whitespace().take(3).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(words(None), ["2027-03-28T03:00:00+02:00", "2027-03-28", "01:00:00"]);
+    let tokyo = TimeZone::get("Asia/Tokyo").unwrap();
+    let asked = ["2027-03-28T10:00:00.000+09:00", "2027-03-28", "01:00:00"];
+    assert_eq!(words(Some(&tokyo)), asked);
+    let text = task::coming(&fires, None, &output(Format::Table));
+    assert!(text.contains("moved: 02:30 does not exist on this day"), "{text}");
+}
