@@ -228,6 +228,8 @@ pub struct StatusView {
     pub version: String,
     pub pid: u32,
     pub started_at: Timestamp,
+    /// Zone of tasks that name none.
+    pub timezone: String,
     pub instances: InstanceCounts,
     pub tasks: u64,
     pub queues: Vec<QueueView>,

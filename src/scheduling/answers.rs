@@ -140,6 +140,7 @@ pub(super) fn status(state: &State) -> StatusView {
         version: state.process.version.clone(),
         pid: state.process.pid,
         started_at: state.process.started_at,
+        timezone: state.settings.timezone.clone(),
         instances: counts,
         tasks: u64::try_from(state.registry.specs().count()).unwrap_or(u64::MAX),
         queues: queues(state),

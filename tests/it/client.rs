@@ -21,7 +21,8 @@ const ATTEMPT: &str = "attempt startedAt finishedAt exitCode signal errorCode ex
     systemMs maxRssBytes outputBytes";
 const TASK: &str = "taskId version revision createdAt file status owner taskType priority queue \
     nextFireTime lastInstance labels";
-const STATUS: &str = "version pid startedAt instances tasks queues executors specErrors degraded";
+const STATUS: &str = "version pid startedAt timezone instances tasks queues executors specErrors \
+    degraded";
 const FIRE: &str = "taskId trigger from to count outcome reason instanceId";
 
 #[test]

@@ -139,6 +139,7 @@ fn the_page_of_an_instance_names_edges_and_attempts() {
 fn status_shows_bad_files_with_their_place_and_what_is_degraded() {
     let status: StatusView = serde_json::from_value(json!({
         "version": "0.1.0", "pid": 4242, "startedAt": "2026-11-30T10:00:00Z",
+        "timezone": "Asia/Shanghai",
         "instances": {"open": 9, "pending": 1, "blocked": 2, "ready": 3, "running": 2,
                       "retrying": 1},
         "tasks": 17,
@@ -160,6 +161,7 @@ fn status_shows_bad_files_with_their_place_and_what_is_degraded() {
         "0.1.0",
         "4242",
         "2h ago",
+        "Asia/Shanghai",
         "9 open: 1 pending, 2 blocked, 3 ready, 2 running, 1 waiting for a retry",
         "/etc/sched.d/keep.me.v1.yaml:3:5: retry: is no object",
         "the disk is nearly full",
