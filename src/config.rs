@@ -126,6 +126,7 @@ impl Config {
                 .iter()
                 .map(|queue| queue.name.as_str().to_owned())
                 .collect::<BTreeSet<_>>(),
+            now: None,
         }
     }
 }

@@ -13,7 +13,7 @@ use super::problem::Problem;
 use super::query;
 use super::secrets::{self, Names};
 use super::spec_dir::is_spec_name;
-use super::spec_yaml;
+use super::spec_yaml::{self, SpecContext};
 use super::state::{App, Shared};
 use crate::limits;
 use crate::model::event::{SpecError, SpecFile};
@@ -98,10 +98,11 @@ pub(super) async fn read(
 ) -> Result<Vec<Read>, Problem> {
     let shared = Arc::clone(app);
     let reading = tokio::task::spawn_blocking(move || {
+        let context = SpecContext::clone(&shared.spec_context).at((shared.now)());
         let one = |Proposal { name, text }| {
             // Relative paths in it start from the directory, whatever its name will be.
             let path = path_of(&shared, name.as_deref().unwrap_or(NAMELESS));
-            let mut file = spec_yaml::read(&path, &text, &shared.spec_context);
+            let mut file = spec_yaml::read(&path, &text, &context);
             file.uid = Some(caller.uid);
             Read { name, file, text }
         };

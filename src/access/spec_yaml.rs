@@ -28,6 +28,7 @@ use crate::model::event::{SpecFile, SpecPlaces};
 use crate::model::id::TaskId;
 use crate::model::spec::TaskSpec;
 use crate::model::template::{Template, TemplateError};
+use crate::model::time::Timestamp;
 
 /// Types that are always there.
 pub const BUILT_IN_TYPES: [&str; 2] = ["SHELL", "EXEC"];
@@ -43,6 +44,17 @@ pub struct SpecContext {
     pub timezone: String,
     /// Queues.
     pub queues: BTreeSet<String>,
+    /// Now, for who wants to be warned of clock changes that a trigger will meet within a year.
+    pub now: Option<Timestamp>,
+}
+
+impl SpecContext {
+    /// The same, with warnings of coming clock changes. They cost some, and say the same at every
+    /// reading, so they are for who asks about files, not for the daemon that loads them.
+    #[must_use]
+    pub fn at(self, now: Timestamp) -> Self {
+        Self { now: Some(now), ..self }
+    }
 }
 
 impl Default for SpecContext {
@@ -52,6 +64,7 @@ impl Default for SpecContext {
             task_types: BTreeSet::new(),
             timezone: "UTC".to_owned(),
             queues: BTreeSet::from(["default".to_owned()]),
+            now: None,
         }
     }
 }
@@ -358,7 +371,7 @@ impl Reading<'_> {
 
 /// An IANA zone that the system knows; an unknown one gets the nearest known.
 pub fn zone(item: &Item<'_>, findings: &mut Findings) -> Option<String> {
-    let text = item.word(findings)?;
+    let text = item.text(findings)?;
     // By its exact name: the system's library is less patient than ours, and tasks get it as TZ.
     if jiff::tz::TimeZone::get(text).is_ok_and(|zone| zone.iana_name() == Some(text)) {
         return Some(text.to_owned());

@@ -5,6 +5,7 @@
 
 mod later;
 mod pool;
+mod zone;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -151,11 +152,16 @@ impl Reading {
     }
 
     fn timezone(&mut self, item: Option<Item<'_>>) -> String {
-        let Some(item) = item else {
-            let host = jiff::tz::TimeZone::system();
-            return host.iana_name().unwrap_or("UTC").to_owned();
+        let zone = match item {
+            Some(item) => spec_yaml::zone(&item, &mut self.findings),
+            None => zone::of_host().map_err(|problem| self.zoneless(problem)).ok(),
         };
-        spec_yaml::zone(&item, &mut self.findings).unwrap_or_else(|| "UTC".to_owned())
+        zone.unwrap_or_else(|| "UTC".to_owned())
+    }
+
+    fn zoneless(&mut self, problem: String) {
+        let place = Place { at: Mark::default(), path: "timezone".to_owned() };
+        self.findings.error(&place, problem);
     }
 
     fn retention(&mut self, item: Option<Item<'_>>) -> (u32, u64) {

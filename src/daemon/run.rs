@@ -238,6 +238,7 @@ fn say_started(config: &Config) {
         specs = %config.spec_dir.display(),
         state = %config.state_dir.display(),
         socket = %config.socket.path.display(),
+        timezone = config.settings.timezone,
         "schedd {} started",
         env!("CARGO_PKG_VERSION")
     );

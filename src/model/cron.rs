@@ -2,8 +2,8 @@
 //!
 //! Three steps: `parse` reads the text (`field` each field of it), `calendar` enumerates offset-free
 //! wall-clock times through the `cron` crate (the only file that names it), `zone` turns them into
-//! instants. Beside them `count` says how many there are without naming them. Nothing here reads a
-//! clock or remembers a fire.
+//! instants. Beside them `count` says how many there are without naming them, and `changes` what a
+//! clock's change does to them. Nothing here reads a clock or remembers a fire.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::time::Timestamp;
 
 mod calendar;
+mod changes;
 mod count;
 mod field;
 mod fields;
@@ -80,6 +81,32 @@ impl CronExpr {
         let fire = zone::next(&self.calendar, second_of(after), zone)?;
         let at = Timestamp::from_millis(fire.at.saturating_mul(1000));
         Some(CronFire { at, note: fire.change.map(notes::note) })
+    }
+
+    /// The first fire strictly after a time, with all that a listing tells of it: beside what its
+    /// note says, each of the times that moved to it, and which were dropped since that time.
+    #[must_use]
+    pub fn next_told(
+        &self,
+        after: Timestamp,
+        zone: &TimeZone,
+    ) -> Option<(Timestamp, Option<String>)> {
+        let (at, told) = changes::told(&self.calendar, second_of(after), zone)?;
+        Some((Timestamp::from_millis(at.saturating_mul(1000)), told))
+    }
+
+    /// What the zone's clock will do to it in (after, until] that its writer may not expect: the
+    /// first times that are skipped and the first that come twice. `None`: nothing.
+    ///
+    /// An expression that follows the clock through all hours of the day surprises nobody.
+    #[must_use]
+    pub fn clock_warning(
+        &self,
+        after: Timestamp,
+        until: Timestamp,
+        zone: &TimeZone,
+    ) -> Option<String> {
+        changes::warning(&self.calendar, second_of(after), second_of(until), zone)
     }
 
     /// How many fires lie in (after, until]; 0 if that is empty. Costs days, not fires.

@@ -228,6 +228,8 @@ pub struct StatusView {
     pub version: String,
     pub pid: u32,
     pub started_at: Timestamp,
+    /// Zone of tasks that name none.
+    pub timezone: String,
     pub instances: InstanceCounts,
     pub tasks: u64,
     pub queues: Vec<QueueView>,
@@ -297,7 +299,7 @@ pub struct NextFire {
     pub local: String,
     /// The trigger's key.
     pub trigger: String,
-    /// What daylight saving does to it.
+    /// What daylight saving does to it, or has dropped since the one before; why it makes nothing.
     pub note: Option<String>,
 }
 

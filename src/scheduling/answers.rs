@@ -140,6 +140,7 @@ pub(super) fn status(state: &State) -> StatusView {
         version: state.process.version.clone(),
         pid: state.process.pid,
         started_at: state.process.started_at,
+        timezone: state.settings.timezone.clone(),
         instances: counts,
         tasks: u64::try_from(state.registry.specs().count()).unwrap_or(u64::MAX),
         queues: queues(state),
@@ -267,16 +268,15 @@ fn of_trigger(
     let mut looks = 0;
     while fires.len() < count
         && looks < limits::PAGE_MAX
-        && let Some(at) = state.next_after(spec, trigger, after)
-    {
-        let note = match &trigger.when {
-            TriggerKind::Cron(t) => t.expr.next(after, &zone).and_then(|f| f.note),
+        && let Some((at, note)) = match &trigger.when {
+            TriggerKind::Cron(t) => t.expr.next_told(after, &zone),
             TriggerKind::Every(_)
             | TriggerKind::Boot
             | TriggerKind::File(_)
             | TriggerKind::Event(_)
-            | TriggerKind::Task(_) => None,
-        };
+            | TriggerKind::Task(_) => state.next_after(spec, trigger, after).map(|at| (at, None)),
+        }
+    {
         after = at;
         looks += 1;
         let cycle = fire::cycle_of(state, spec, at, &trigger.key());
@@ -285,7 +285,7 @@ fn of_trigger(
         let note = match note {
             _ if taker.is_some_and(|taker| taker != chosen) => continue,
             None if chosen != task_id => Some(format!("{chosen} takes this cycle by its rollout")),
-            note => note.map(str::to_owned),
+            note => note,
         };
         let local = at.to_jiff().map(|t| t.to_zoned_datetime(zone.clone()));
         fires.push(NextFire {

@@ -21,7 +21,8 @@ const ATTEMPT: &str = "attempt startedAt finishedAt exitCode signal errorCode ex
     systemMs maxRssBytes outputBytes";
 const TASK: &str = "taskId version revision createdAt file status owner taskType priority queue \
     nextFireTime lastInstance labels";
-const STATUS: &str = "version pid startedAt instances tasks queues executors specErrors degraded";
+const STATUS: &str = "version pid startedAt timezone instances tasks queues executors specErrors \
+    degraded";
 const FIRE: &str = "taskId trigger from to count outcome reason instanceId";
 
 #[test]
@@ -360,6 +361,18 @@ fn files_are_validated_and_expressions_answered_without_a_daemon() {
     // Mondays at two in the morning of Berlin, which is an hour ahead of UTC in winter.
     let want = ["2026-11-30T01:00:00Z", "2026-12-07T01:00:00Z"].map(|at| at.parse().unwrap());
     assert_eq!(times, want);
+    let spring = ["next", "--expr", "*/30 2 * * *", "--tz", "Europe/Berlin"];
+    let spring = [&spring[..], &["--from", "2026-03-28T12:00:00Z", "-n", "1"]].concat();
+    let fire = json!([{
+        "at": "2026-03-30T02:00:00.000+02:00", "utc": "2026-03-30T00:00:00.000Z",
+        "note": "02:00, 02:30 do not exist on 2026-03-29: not fired",
+    }]);
+    assert_eq!(sched.json(&spring), fire);
+    let table = sched.good(&spring);
+    let words: Vec<&str> = table.split_whitespace().take(7).collect();
+    let head = ["AT", "UTC", "LEFT", "NOTE"];
+    let row = ["2026-03-30T02:00:00.000+02:00", "2026-03-30", "00:00:00"];
+    assert_eq!(words, [&head[..], &row[..]].concat());
     for refused in ["0 2 30 2 *", "-1 * * * *", "--5 * * * *", ""] {
         assert_eq!(sched.ctl(&["next", "--expr", refused]).status, 6, "{refused:?}");
     }

@@ -111,3 +111,23 @@ fn check_says_what_is_wrong_without_a_daemon() {
     assert!(format!("{}{}", bad.out, bad.err).contains("bad.yaml:1:1"), "{bad:?}");
     assert!(!sched.path("state").exists(), "a check makes nothing");
 }
+
+#[test]
+fn a_host_whose_zone_has_no_name_is_told_what_to_write() {
+    let named = Sched::prepared(&json!({"timezone": "Asia/Shanghai"}));
+    let sched = Sched::prepared(&json!({}));
+    std::fs::write(sched.path("schedd.yaml"), "specDir: sched.d\n").unwrap();
+    for tz in [":/bad", "CST-8"] {
+        let check =
+            |sched: &Sched| Ran::of(&sched.command().arg("check").env("TZ", tz).output().unwrap());
+        let refused = check(&sched);
+        assert_eq!(refused.status, 78, "{refused:?}");
+        let said = format!("{}{}", refused.out, refused.err);
+        for part in
+            ["schedd.yaml: timezone: ", &format!("TZ={tz}"), "such as timezone: Asia/Shanghai"]
+        {
+            assert!(said.contains(part), "{part:?} is not in {said}");
+        }
+        assert_eq!(check(&named).status, 0);
+    }
+}

@@ -63,7 +63,13 @@ type Upstream = (Dependency, Place);
 
 impl Reading<'_> {
     pub(super) fn scheduling(&mut self, fields: &mut Fields<'_>, own: Option<&TaskId>) -> Plan {
-        let (triggers, given) = self.triggers(fields.take("triggers"), own);
+        let named = fields.take("timezone");
+        let is_named = named.is_some();
+        let timezone = self.zone_of(named);
+        // Nothing can be said of the clock in a zone that is misspelt.
+        let default = (!is_named).then(|| self.context.timezone.clone());
+        let zone = timezone.clone().or(default);
+        let (triggers, given) = self.triggers(fields.take("triggers"), own, zone.as_deref());
         let allowed = triggers.iter().any(|t| overlap(t) == Some(Overlap::Allow));
         let concurrent = fields.take("maxConcurrent");
         let max_concurrent = match concurrent {
@@ -80,10 +86,7 @@ impl Reading<'_> {
         Plan {
             triggers,
             given,
-            timezone: {
-                let item = fields.take("timezone");
-                self.zone_of(item)
-            },
+            timezone,
             cycle: fields.take("cycle").and_then(|i| self.cycle(&i)),
             depends_on: self.depends_on(fields.take("dependsOn"), own),
             on_upstream,

@@ -21,6 +21,7 @@ pub(in crate::access) fn context() -> SpecContext {
         task_types: BTreeSet::from(["BATCH_SETTLE".to_owned()]),
         timezone: "UTC".to_owned(),
         queues: BTreeSet::from(["default".to_owned(), "nightly".to_owned()]),
+        now: None,
     }
 }
 
@@ -394,6 +395,7 @@ fn hostile_definitions_are_read_soon() {
 }
 
 mod properties;
+mod zones;
 
 /// Each pattern takes a while to compile: a file cannot keep the reader busy for minutes.
 #[test]

@@ -70,6 +70,7 @@ impl Reading<'_> {
         &mut self,
         item: Option<Item<'_>>,
         own: Option<&TaskId>,
+        zone: Option<&str>,
     ) -> (Vec<Trigger>, Vec<Given>) {
         let mut keys = BTreeSet::new();
         let (mut all, mut given) = (Vec::new(), Vec::new());
@@ -78,7 +79,7 @@ impl Reading<'_> {
         self.broken.triggers = items.is_none();
         for item in items.unwrap_or_default() {
             let mut gives = Given::default();
-            match self.trigger(&item, own, &mut gives) {
+            match self.trigger(&item, own, zone, &mut gives) {
                 None => self.broken.triggers = true,
                 Some(when) => {
                     let trigger = Trigger { when, params: gives.values.clone() };
@@ -98,6 +99,7 @@ impl Reading<'_> {
         &mut self,
         item: &Item<'_>,
         own: Option<&TaskId>,
+        zone: Option<&str>,
         given: &mut Given,
     ) -> Option<TriggerKind> {
         let mut fields = item.map(&mut self.findings)?;
@@ -146,7 +148,7 @@ impl Reading<'_> {
         // An event may bring what its trigger does not give.
         given.only = (kind != "event").then(|| (item.place.clone(), kind));
         match kind {
-            "cron" => self.cron(value, &particular),
+            "cron" => self.cron(value, &particular, zone),
             "every" => self.every(value, &particular),
             "boot" => self.boot(value),
             "file" => self.file(value, &particular),
@@ -195,13 +197,22 @@ impl Reading<'_> {
         }
     }
 
-    fn cron(&mut self, value: &Item<'_>, keys: &Particular<'_>) -> Option<TriggerKind> {
+    fn cron(
+        &mut self,
+        value: &Item<'_>,
+        keys: &Particular<'_>,
+        zone: Option<&str>,
+    ) -> Option<TriggerKind> {
         let policy = self.policy(keys);
         let timezone = self.zone_of(keys.timezone.clone());
+        let zone = if keys.timezone.is_some() { timezone.as_deref() } else { zone };
         let text = value.text(&mut self.findings)?;
         match CronExpr::parse(text) {
             Ok(expr) => {
                 for warning in expr.warnings() {
+                    self.findings.warning(&value.place, warning);
+                }
+                if let Some(warning) = self.clock_warning(&expr, zone) {
                     self.findings.warning(&value.place, warning);
                 }
                 Some(TriggerKind::Cron(CronTrigger { expr, timezone, policy }))
@@ -211,6 +222,15 @@ impl Reading<'_> {
                 None
             }
         }
+    }
+
+    /// What the zone's clock will do to an expression within a year, if that was asked for.
+    fn clock_warning(&self, expr: &CronExpr, zone: Option<&str>) -> Option<String> {
+        const YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
+        let (now, name) = (self.context.now?, zone?);
+        let zone = jiff::tz::TimeZone::get(name).ok()?;
+        let warning = expr.clock_warning(now, now.plus(YEAR), &zone)?;
+        Some(format!("in {name} {warning}"))
     }
 
     fn every(&mut self, value: &Item<'_>, keys: &Particular<'_>) -> Option<TriggerKind> {

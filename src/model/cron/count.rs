@@ -44,7 +44,7 @@ fn makes_up(fields: &Fields, stretch: &Stretch) -> bool {
 }
 
 /// How often a clock that never changes shows a match, from one second up to another.
-fn matches(fields: &Fields, from: i64, to: i64) -> u64 {
+pub(super) fn matches(fields: &Fields, from: i64, to: i64) -> u64 {
     let (from, to) = (from.max(0), to.min(WALL_MAX));
     if from >= to {
         return 0;

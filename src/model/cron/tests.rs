@@ -4,6 +4,7 @@ use super::*;
 
 mod changes;
 mod count;
+mod told;
 
 fn at(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap_or_else(|| panic!("{text}"))

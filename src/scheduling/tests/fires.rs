@@ -9,11 +9,12 @@ use crate::model::event::{Event, FileArrival, FileIdentity};
 use crate::model::instance::InstanceState::{Cancelled, Ready, Running};
 use crate::model::instance::Reason;
 use crate::model::record::{FireOutcome, Target};
-use crate::model::request::{RejectionCode, Request, SubmitBody};
+use crate::model::request::{RejectionCode, Reply, Request, SubmitBody};
 use crate::model::spec::{
     CronTrigger, FileTrigger, FirePolicy, JsonMap, Misfire, Overlap, TaskSpec, Trigger, TriggerKind,
 };
 use crate::model::template::Template;
+use crate::model::time::Timestamp;
 
 use FireOutcome::{Coalesced, Instance, Missed, SkippedOverlap};
 
@@ -260,4 +261,30 @@ fn a_taken_dedup_key_makes_no_instance() {
     bench.exits(&first, 1);
     emit(&mut bench);
     assert_eq!(bench.of("a").len(), 2, "a failed one holds no key");
+}
+
+/// Berlin's clock jumps from 02:00 to 03:00 on 2027-03-28 at 01:00 UTC.
+#[test]
+fn coming_fires_are_in_their_own_zone_and_tell_what_the_clock_does() {
+    let cron = |text, zone: Option<&str>| {
+        let expr = CronExpr::parse(text).unwrap();
+        let (timezone, policy) = (zone.map(str::to_owned), FirePolicy::default());
+        on(TriggerKind::Cron(CronTrigger { expr, timezone, policy }))
+    };
+    let triggers = vec![cron("*/30 2 * * *", Some("Europe/Berlin")), cron("0 8 * * *", None)];
+    let timezone = Some("Asia/Shanghai".to_owned());
+    let mut bench = Bench::new(vec![TaskSpec { timezone, ..timed(triggers) }]);
+    let from = Timestamp::parse("2027-03-27T12:00:00Z");
+    let asked = Request::Next { task: Some(id("a")), from, count: 4 };
+    let Ok(Reply::Next(fires)) = bench.ask(asked).0 else { panic!("no fires") };
+    let found: Vec<(&str, Option<&str>)> =
+        fires.iter().map(|fire| (fire.local.as_str(), fire.note.as_deref())).collect();
+    let dropped = "02:00, 02:30 do not exist on 2027-03-28: not fired";
+    let expected = [
+        ("2027-03-28T08:00:00+08:00", None),
+        ("2027-03-29T02:00:00+02:00", Some(dropped)),
+        ("2027-03-29T08:00:00+08:00", None),
+        ("2027-03-29T02:30:00+02:00", None),
+    ];
+    assert_eq!(found, expected);
 }

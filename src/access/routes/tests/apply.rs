@@ -122,3 +122,18 @@ async fn files_that_are_written_but_not_in_force_are_told_with_their_errors() {
     assert!(detail(&answer).contains(&path("one.yaml")), "{}", detail(&answer));
     assert_eq!(answer.json["errors"], json!([late]));
 }
+
+#[tokio::test]
+async fn a_plan_warns_of_the_clock_changes_that_a_trigger_will_meet() {
+    let house = Core::default().house();
+    let text = yaml("a.b.v1") + "timezone: Europe/Berlin\ntriggers: [cron: 30 2 * * *]\n";
+    let files = json!({"files": [{"name": "a.yaml", "text": text}]}).to_string();
+    let answer = post(&house, "/plan", &files).await;
+    let warnings = answer.json["warnings"].as_array().unwrap();
+    assert_eq!(warnings.len(), 1, "{}", answer.json);
+    let message = warnings[0]["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("in Europe/Berlin on 2027-03-28 02:30 does not exist"),
+        "{message}"
+    );
+}

@@ -48,7 +48,7 @@ impl Core {
 
 fn status(errors: &[SpecError]) -> StatusView {
     serde_json::from_value(json!({
-        "version": "0", "pid": 1, "startedAt": "2026-11-30T10:00:00Z",
+        "version": "0", "pid": 1, "startedAt": "2026-11-30T10:00:00Z", "timezone": "UTC",
         "instances": {"open": 0, "pending": 0, "blocked": 0, "ready": 0, "running": 0,
                       "retrying": 0},
         "tasks": 0, "queues": [], "executors": [], "specErrors": errors, "degraded": [],

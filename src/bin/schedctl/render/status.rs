@@ -24,6 +24,7 @@ pub(crate) fn page(
     let mut page = pairs(&[
         ("schedd", format!("{} {state}, pid {}", status.version, status.pid)),
         ("since", dated(output, Some(status.started_at))),
+        ("zone", format!("{}, for tasks that name none", status.timezone)),
         ("tasks", status.tasks.to_string()),
         (
             "instances",

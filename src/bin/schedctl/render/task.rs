@@ -165,19 +165,20 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Coming runs; `zone` instead of each trigger's own.
+/// Coming runs, in UTC too; `zone` instead of each trigger's own.
 pub(crate) fn coming(fires: &[NextFire], zone: Option<&TimeZone>, output: &Output) -> String {
     let rows = fires.iter().map(|fire| {
         let at = zone.map_or_else(|| fire.local.clone(), |z| time_text::with_offset(fire.at, z));
         vec![
             Field::from(at),
+            time_text::local(fire.at, &TimeZone::UTC).into(),
             relative(output.now, Some(fire.at)).into(),
             fire.task_id.as_str().into(),
             Field::from(&fire.trigger),
             fire.note.as_deref().unwrap_or("").into(),
         ]
     });
-    table(&["AT", "LEFT", "TASK", "TRIGGER", "NOTE"], rows.collect(), output)
+    table(&["AT", "UTC", "LEFT", "TASK", "TRIGGER", "NOTE"], rows.collect(), output)
 }
 
 /// Rows of the ledger.

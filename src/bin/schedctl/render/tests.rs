@@ -139,6 +139,7 @@ fn the_page_of_an_instance_names_edges_and_attempts() {
 fn status_shows_bad_files_with_their_place_and_what_is_degraded() {
     let status: StatusView = serde_json::from_value(json!({
         "version": "0.1.0", "pid": 4242, "startedAt": "2026-11-30T10:00:00Z",
+        "timezone": "Asia/Shanghai",
         "instances": {"open": 9, "pending": 1, "blocked": 2, "ready": 3, "running": 2,
                       "retrying": 1},
         "tasks": 17,
@@ -160,6 +161,7 @@ fn status_shows_bad_files_with_their_place_and_what_is_degraded() {
         "0.1.0",
         "4242",
         "2h ago",
+        "Asia/Shanghai",
         "9 open: 1 pending, 2 blocked, 3 ready, 2 running, 1 waiting for a retry",
         "/etc/sched.d/keep.me.v1.yaml:3:5: retry: is no object",
         "the disk is nearly full",
@@ -368,4 +370,24 @@ fn a_plan_says_what_would_happen_to_each_task() {
 = e.held.v1 pinned, so it ignores /etc/sched.d/a.yaml
 ";
     assert_eq!(definition::plan(&tasks, &output(Format::Table)), expected);
+}
+
+#[test]
+fn coming_runs_are_shown_in_their_zone_and_in_utc() {
+    let fire = json!({
+        "taskId": "a.b.v1", "at": "2027-03-28T01:00:00Z", "local": "2027-03-28T03:00:00+02:00",
+        "trigger": "cron:30 2 * * *", "note": "moved: 02:30 does not exist on this day"
+    });
+    let fires = [serde_json::from_value(fire).unwrap()];
+    let words = |zone: Option<&TimeZone>| {
+        let text = task::coming(&fires, zone, &output(Format::Table));
+        let row = text.lines().nth(1).unwrap().to_owned();
+        row.split_whitespace().take(3).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(words(None), ["2027-03-28T03:00:00+02:00", "2027-03-28", "01:00:00"]);
+    let tokyo = TimeZone::get("Asia/Tokyo").unwrap();
+    let asked = ["2027-03-28T10:00:00.000+09:00", "2027-03-28", "01:00:00"];
+    assert_eq!(words(Some(&tokyo)), asked);
+    let text = task::coming(&fires, None, &output(Format::Table));
+    assert!(text.contains("moved: 02:30 does not exist on this day"), "{text}");
 }

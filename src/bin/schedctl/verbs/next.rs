@@ -58,14 +58,16 @@ pub(crate) fn of_expression(output: &Output, args: &NextArgs, text: &str) -> Res
     let mut after = from(args, output)?.unwrap_or(output.now);
     let mut fires = Vec::new();
     for _ in 0..args.count {
-        let Some(fire) = expr.next(after, &zone) else { break };
-        after = fire.at;
-        fires.push(fire);
+        let Some((at, told)) = expr.next_told(after, &zone) else { break };
+        after = at;
+        fires.push((at, told));
     }
     if output.is_json() {
         let rows: Vec<Value> = fires
             .iter()
-            .map(|f| json!({ "at": time_text::with_offset(f.at, &zone), "note": f.note }))
+            .map(|(at, told)| {
+                json!({ "at": time_text::with_offset(*at, &zone), "utc": at, "note": told })
+            })
             .collect();
         write(output, &rows)?;
         return Ok(Exit::Good);
@@ -74,14 +76,15 @@ pub(crate) fn of_expression(output: &Output, args: &NextArgs, text: &str) -> Res
         note("nothing is to come");
         return Ok(Exit::Good);
     }
-    let rows = fires.iter().map(|fire| {
+    let rows = fires.iter().map(|(at, told)| {
         vec![
-            Field::from(time_text::with_offset(fire.at, &zone)),
-            time_text::relative(output.now, fire.at).into(),
-            fire.note.unwrap_or("").into(),
+            Field::from(time_text::with_offset(*at, &zone)),
+            time_text::local(*at, &TimeZone::UTC).into(),
+            time_text::relative(output.now, *at).into(),
+            told.as_deref().unwrap_or("").into(),
         ]
     });
-    output.line(&render::table(&["AT", "LEFT", "NOTE"], rows.collect(), output))?;
+    output.line(&render::table(&["AT", "UTC", "LEFT", "NOTE"], rows.collect(), output))?;
     Ok(Exit::Good)
 }
 

@@ -24,7 +24,7 @@ mod tests;
 /// Prints every fault with its place; exit 6 if there is one.
 pub(crate) fn validate(output: &Output, args: &ValidateArgs) -> Result<Exit, Failure> {
     let (context, read) = context(args.config.as_deref())?;
-    let report = check(&args.paths, &mut std::io::stdin(), &context);
+    let report = check(&args.paths, &mut std::io::stdin(), &context.at(output.now));
     let findings = [("error", &report.errors), ("warning", &report.warnings)];
     if output.is_json() {
         let mut list = JsonList::new(output);

@@ -1,3 +1,5 @@
+use sched::model::time::Timestamp;
+
 use super::*;
 
 fn spec(id: &str, upstreams: &[&str]) -> String {
@@ -162,4 +164,20 @@ fn where_the_known_types_come_from_is_named() {
     assert!(read.contains("/etc/schedd/schedd.yaml") && read.contains("--config FILE"), "{read}");
     let none = known_from(None);
     assert!(none.contains("no configuration") && none.contains("--config FILE"), "{none}");
+}
+
+#[test]
+fn a_clock_change_that_a_trigger_will_meet_is_told_where_the_trigger_stands() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = spec("a.b.v1", &[]) + "timezone: Europe/Berlin\ntriggers: [cron: 30 2 * * *]\n";
+    std::fs::write(dir.path().join("a.yaml"), text).unwrap();
+    let context = SpecContext::default().at(Timestamp::parse("2026-12-01T00:00:00Z").unwrap());
+    let report = check(&[dir.path().to_owned()], &mut std::io::empty(), &context);
+    let text = texts(&report.warnings);
+    let expected = "a.yaml:8:18: triggers[0].cron: in Europe/Berlin on 2027-03-28 02:30 does not \
+                    exist: fires at 03:00 instead; on 2027-10-31 02:30 comes twice: fires at the \
+                    first\n";
+    assert!(text.ends_with(expected), "{text}");
+    assert_eq!((report.warnings.len(), report.errors.len()), (1, 0), "{text}");
+    assert!(matches!(report.exit, Exit::Good));
 }
