@@ -11,7 +11,7 @@ use crate::model::instance::InstanceState::{
     Blocked, Cancelled, Failed, Pending, Ready, Running, Succeeded,
 };
 use crate::model::params::{ParamSchema, ParamType};
-use crate::model::record::Target;
+use crate::model::record::{FireOutcome, Target};
 use crate::model::request::{Answer, Rejection, RejectionCode, Reply, Request, SubmitBody};
 use crate::model::spec::{CronTrigger, Misfire, Overlap, Strength, TaskSpec, Trigger, TriggerKind};
 use crate::model::template::Template;
@@ -148,11 +148,14 @@ fn cycles_are_those_of_the_tasks_zone_and_times_those_of_the_triggers() {
 
 #[test]
 fn a_cycle_of_several_fires_gets_them_all_and_two_triggers_at_one_instant_are_one() {
-    let triggers = vec![cron("0 */6 * * *"), every(12 * 3600, Misfire::Skip, Overlap::Skip)];
+    let triggers = vec![every(12 * 3600, Misfire::Skip, Overlap::Skip), cron("0 */6 * * *")];
     let mut bench = Bench::new(vec![TaskSpec { triggers, ..task("a") }]);
     backfill(&mut bench, "a", range("2026-11-28", "2026-11-28"));
     let at = |hour| pair("2026-11-28", &format!("2026-11-28T{hour}:00:00.000Z"));
     assert_eq!(made(&bench, "a"), [at("00"), at("06"), at("12"), at("18")]);
+    let trigger = Some("cron:0 */6 * * *".to_owned());
+    let noon = Cause::Backfill { uid: 1000, trigger };
+    assert_eq!(bench.of("a")[2].trigger, noon, "the first key's, as while the daemon runs");
 }
 
 #[test]
@@ -284,6 +287,21 @@ fn below_a_success_what_ended_badly_is_made_anew_and_what_is_open_or_was_skipped
 }
 
 #[test]
+fn a_dependent_of_a_coarser_unit_gets_one_however_many_roots_its_cycle_has() {
+    let hour = CycleRule { unit: CycleUnit::Hour, offset: 0 };
+    let hourly = || TaskSpec { triggers: vec![cron("5 * * * *")], cycle: Some(hour), ..task("a") };
+    let mut bench = Bench::new(vec![hourly()]);
+    let hours = || range("2026-11-28T01", "2026-11-28T03");
+    backfill(&mut bench, "a", hours());
+    bench.drain();
+    let daily = TaskSpec { cycle: Some(CycleRule::DAY), ..after("d", &["a"]) };
+    bench.specs(vec![hourly(), daily]);
+    backfill(&mut bench, "a", hours());
+    assert_eq!(cycles(&bench, "d"), ["2026-11-28"]);
+    assert_eq!(bench.of("d")[0].edges[0].instance_id, Some(bench.of("a")[0].instance_id.clone()));
+}
+
+#[test]
 fn a_success_counts_though_newer_instances_of_its_cycle_ended_badly_and_though_the_daemon_restarted()
  {
     let mut bench = Bench::new(vec![nightly("a")]);
@@ -411,10 +429,16 @@ fn a_paused_tasks_instances_wait_and_a_disabled_one_is_backfilled_as_it_is_run()
 fn a_dry_run_tells_what_would_be_made_and_makes_nothing() {
     let mut bench = Bench::new(vec![nightly("a"), after("b", &["a"]), after("c", &["b"])]);
     let before = (bench.rows.clone(), bench.log.clone());
-    let body = |dry_run| BackfillBody { dry_run, ..range("2026-11-27", "2026-11-28") };
-    let told = backfill(&mut bench, "a", body(true));
-    assert_eq!((bench.rows.clone(), bench.log.clone()), before);
-    let done = backfill(&mut bench, "a", body(false));
+    let mut order = |dry_run| {
+        let body = BackfillBody { dry_run, ..range("2026-11-27", "2026-11-28") };
+        let answer = bench.ask_under("k", Request::Backfill { task: id("a"), body });
+        let Ok(Reply::Backfilled(filled)) = answer else { panic!("{answer:?}") };
+        (filled, (bench.rows.clone(), bench.log.clone()))
+    };
+    let (told, after) = order(true);
+    assert_eq!(after, before);
+    // Nor does it use up its key.
+    let (done, _) = order(false);
     assert_eq!(told, done);
     assert_eq!(done.cycles[0].downstream.len(), 2);
 }
@@ -469,12 +493,28 @@ fn parameters_that_cannot_be_refuse_all_of_it() {
     assert_eq!(refusal.errors.len(), 2);
     assert_eq!(refusal.errors[0].path, "cycles.2026-11-27");
     assert!(refusal.errors[0].message.contains("parameter n is required"));
+    let refusal = refused(&mut bench, "none", range("2026-11-01", "2026-11-25"));
+    assert!(refusal.detail.contains("in 25 of its runs"), "{}", refusal.detail);
+    assert_eq!(refusal.errors.len(), limits::BACKFILL_FAULTS_MAX);
     let refusal = refused(&mut bench, "some", days());
     let wrong: Vec<&str> = refusal.errors.iter().map(|e| e.path.as_str()).collect();
     assert_eq!(wrong, ["cycles.2026-11-28"], "and the other was not made either");
     assert_eq!(refused(&mut bench, "up", days()).errors.len(), 2);
     // One that an upstream declares may still come from there.
     assert_eq!(backfill(&mut bench, "below", days()).instances.len(), 2);
+}
+
+#[test]
+fn one_whose_parameter_never_comes_ends_with_a_row_of_its_own() {
+    let mut silent = asks(nightly("a"), "n");
+    silent.runtime_params.insert("n".to_owned(), ParamSchema { required: false, ..text() });
+    let mut bench = Bench::new(vec![silent, asks(after("b", &["a"]), "n")]);
+    let body = SubmitBody { no_downstream: true, ..SubmitBody::default() };
+    bench.submit("a", SubmitBody { cycle: Some("2026-11-28".to_owned()), ..body });
+    bench.drain();
+    backfill(&mut bench, "b", range("2026-11-28", "2026-11-28"));
+    assert_eq!(bench.states("b"), [Cancelled]);
+    assert_eq!(bench.fires("b"), [(FireOutcome::RejectedParams, 1)]);
 }
 
 #[test]
