@@ -194,7 +194,8 @@ fn starts() {
             program.display(),
             stamps.display()
         );
-        std::fs::write(place.path().join(format!("sched.d/t{n}.yaml")), spec(n, &cron, &run)).unwrap();
+        std::fs::write(place.path().join(format!("sched.d/t{n}.yaml")), spec(n, &cron, &run))
+            .unwrap();
     }
     let mut daemon = start_daemon(&config);
     let socket = place.path().join("s.sock");

@@ -93,6 +93,11 @@ pub const CLOCK_CORRECTION: Duration = Duration::from_secs(3 * 3600);
 pub const CLOCK_STEP: Duration = Duration::from_secs(1);
 /// Rows after which a commit is made before more events are handled.
 pub const COMMIT_ROWS: usize = 1024;
+/// Instances that one backfill may make, and nominal times that it may go through: all of it is one
+/// turn of the core and one commit.
+pub const BACKFILL_MAX: usize = 10_000;
+/// Cycles with wrong parameters that the refusal of a backfill names.
+pub const BACKFILL_FAULTS_MAX: usize = 20;
 /// Heartbeats that an executor may miss.
 pub const HEARTBEATS_MISSED_MAX: u32 = 3;
 /// Times that a lost or preempted attempt is queued again (design, 'Attempts').

@@ -19,10 +19,11 @@ use super::problem::Problem;
 use super::state::App;
 
 /// Paths, for the hint that an unknown one gets.
-const PATHS: [&str; 37] = [
+const PATHS: [&str; 38] = [
     "/tasks",
     "/tasks/{id}",
     "/tasks/{id}/instances",
+    "/tasks/{id}/backfill",
     "/tasks/{id}/pause",
     "/tasks/{id}/resume",
     "/tasks/{id}/priority",
@@ -77,6 +78,7 @@ fn table() -> Router<App> {
         .route("/tasks", get(tasks::list).post(definitions::define))
         .route("/tasks/{id}", get(tasks::show).delete(definitions::remove))
         .route("/tasks/{id}/instances", post(tasks::submit))
+        .route("/tasks/{id}/backfill", post(tasks::backfill))
         .route("/tasks/{id}/pause", post(tasks::pause))
         .route("/tasks/{id}/resume", post(tasks::resume))
         .route("/tasks/{id}/priority", post(tasks::priority))

@@ -15,6 +15,10 @@ use serde::{Deserialize, Serialize};
 use super::id::InstanceId;
 use super::time::Timestamp;
 
+mod range;
+
+pub use self::range::{CycleRange, RangeError};
+
 /// The unit of a task's cycles, from fine to coarse.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,

@@ -208,6 +208,14 @@ pub enum Cause {
         /// Who.
         uid: u32,
     },
+    /// A person or program that fills in a past cycle (`schedctl backfill`).
+    Backfill {
+        /// Who.
+        uid: u32,
+        /// The key of the trigger whose nominal fire it makes up for; `None`: a cycle's, of a task
+        /// that no time starts.
+        trigger: Option<String>,
+    },
     /// A wave of an upstream root.
     Wave {
         /// The root instance.
@@ -227,6 +235,7 @@ impl Cause {
             Self::Event { .. } => "event",
             Self::Task { .. } => "task",
             Self::Submit { .. } => "submit",
+            Self::Backfill { .. } => "backfill",
             Self::Wave { .. } => "wave",
         }
     }

@@ -3,6 +3,7 @@
 //! Pure data and its arithmetic. Nothing here reads a clock, a file or the environment, starts a
 //! process or knows another room of the house; every other room speaks in these types.
 
+pub mod backfill;
 pub mod command;
 pub mod condition;
 pub mod cron;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::backfill::Backfilled;
 use super::id::{ExecutorId, InstanceId, LogSeq, QueueName, TaskId};
 use super::instance::{Instance, InstanceState, Pause, Reason};
 use super::jump::Jumps;
@@ -394,6 +395,8 @@ pub enum KeptAnswer {
     Submitted(Submitted),
     /// It told an event.
     Emitted(EmitReply),
+    /// It filled in past cycles.
+    Backfilled(Backfilled),
 }
 
 /// A pause of a queue or of everything.

@@ -4,6 +4,7 @@ use std::pin::Pin;
 
 use serde::{Deserialize, Serialize};
 
+use super::backfill::{BackfillBody, Backfilled};
 use super::event::SpecFile;
 use super::id::{InstanceId, TaskId};
 use super::instance::Instance;
@@ -72,6 +73,13 @@ pub enum Request {
         task: TaskId,
         /// How.
         submission: Box<SubmitBody>,
+    },
+    /// Fill in past cycles.
+    Backfill {
+        /// Of which task.
+        task: TaskId,
+        /// Which, and how.
+        body: BackfillBody,
     },
     /// End an instance for good.
     Cancel {
@@ -218,6 +226,8 @@ pub enum Reply {
     Submitted(Submitted),
     /// An event was told.
     Emitted(EmitReply),
+    /// Past cycles were filled in.
+    Backfilled(Backfilled),
     /// To `Tasks`.
     Tasks(Vec<TaskView>),
     /// To `Task`.

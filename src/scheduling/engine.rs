@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::answers;
 use super::forecast;
 use super::lifecycle::{
-    admit, arrive, cancel, clock, connect, definitions, dispatch, emit, pause, priority, repeat,
-    report, retry, rollback, stop, submit, tick,
+    admit, arrive, backfill, cancel, clock, connect, definitions, dispatch, emit, pause, priority,
+    repeat, report, retry, rollback, stop, submit, tick,
 };
 use super::state::{Process, State};
 use super::turn::Turn;
@@ -155,6 +155,7 @@ fn once(turn: &mut Turn<'_>, request: Request, caller: Caller) -> Answer {
 fn answer(turn: &mut Turn<'_>, request: Request) -> Answer {
     match request {
         Request::Submit { task, submission } => submit::request(turn, &task, &submission),
+        Request::Backfill { task, body } => backfill::request(turn, &task, &body),
         Request::Cancel { instance, downstream, stored } => {
             cancel::request(turn, &instance, downstream, stored.as_deref())
         }

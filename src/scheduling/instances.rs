@@ -1,14 +1,18 @@
 //! The instances that the core needs: open ones in full, ended ones as far as an edge may still
 //! bind to them.
 //!
-//! An ended instance stays as a digest while it is the newest of its task and cycle, while a person
-//! may still have it tried again, or while one that is open or may be again is bound to it. All
-//! indexes are derived from the rows: loading the rows anew gives an equal table.
+//! An ended instance stays as a digest while it is the newest of its task and cycle, or the newest
+//! there that SUCCEEDED, while a person may still have it tried again, or while one that is open or
+//! may be again is bound to it. All indexes are derived from the rows: loading the rows anew gives
+//! an equal table.
+
+mod index;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use self::index::{matching, remove};
 use super::ended::{Ended, Standing, ended, last, may_be_retried, standing};
 use crate::model::cycle::{Cycle, CycleUnit};
 use crate::model::id::{InstanceId, TaskId};
@@ -30,6 +34,9 @@ pub(super) struct InstanceTable {
     ended: BTreeMap<InstanceId, Ended>,
     /// Per task, date and cycle, oldest first.
     by_cycle: BTreeMap<TaskId, BTreeMap<String, Cycles>>,
+    /// The newest of each task and cycle that SUCCEEDED. Not of runs: each is a cycle by itself,
+    /// which nobody fills in later.
+    succeeded: BTreeMap<TaskId, BTreeMap<Cycle, (Age, InstanceId)>>,
     /// Open instances of a task in the order of their creation.
     open_of: BTreeMap<TaskId, BTreeMap<u64, InstanceId>>,
     /// Instances that an edge binds to the key: open ones, and those that may be tried again.
@@ -109,6 +116,18 @@ impl InstanceTable {
         ids.filter_map(|id| self.open.get(id)).filter(|i| i.is_open())
     }
 
+    /// The newest instance of any of these tasks and this very cycle that SUCCEEDED.
+    pub(super) fn succeeded_in(&self, tasks: &[TaskId], cycle: &Cycle) -> Option<&InstanceId> {
+        let successes = tasks.iter().filter_map(|task| self.succeeded.get(task)?.get(cycle));
+        successes.max().map(|(_, id)| id)
+    }
+
+    /// The newest instance of any of these tasks and this very cycle.
+    pub(super) fn newest_in(&self, tasks: &[TaskId], cycle: &Cycle) -> Option<&InstanceId> {
+        let ages = tasks.iter().filter_map(|task| self.ages(task, cycle));
+        ages.filter_map(BTreeMap::last_key_value).max().map(|(_, id)| id)
+    }
+
     /// How an instance stands; `None`: unknown here.
     pub(super) fn standing(&self, id: &InstanceId) -> Option<Standing> {
         if let Some(i) = self.open.get(id) {
@@ -174,6 +193,7 @@ impl InstanceTable {
             ("open instances", self.open == other.open),
             ("ended instances", self.ended == other.ended),
             ("instances by cycle", self.by_cycle == other.by_cycle),
+            ("successes by cycle", self.succeeded == other.succeeded),
             ("open instances by task", self.open_of == other.open_of),
             ("bound edges", self.bound_to == other.bound_to),
             ("waiting edges", self.waiting_on == other.waiting_on),
@@ -218,6 +238,7 @@ impl InstanceTable {
                 }
                 maybe_unneeded.extend(instance.edges.iter().filter_map(|e| e.instance_id.clone()));
                 maybe_unneeded.insert(id.clone());
+                maybe_unneeded.extend(self.note_success(&instance));
                 self.ended.insert(id.clone(), ended(instance));
             }
         }
@@ -226,15 +247,31 @@ impl InstanceTable {
         }
     }
 
+    /// Notes the newest success of a cycle; the one that was it before is given back.
+    fn note_success(&mut self, i: &Instance) -> Option<InstanceId> {
+        if i.state != InstanceState::Succeeded || i.cycle.unit() == CycleUnit::Run {
+            return None;
+        }
+        let age = (i.scheduled_time, i.created_seq);
+        let cycles = self.succeeded.entry(i.task_id.clone()).or_default();
+        if cycles.get(&i.cycle).is_some_and(|(newest, _)| *newest > age) {
+            return None;
+        }
+        cycles.insert(i.cycle.clone(), (age, i.instance_id.clone())).map(|(_, before)| before)
+    }
+
     fn ages(&self, task: &TaskId, cycle: &Cycle) -> Option<&BTreeMap<Age, InstanceId>> {
         self.by_cycle.get(task)?.get(cycle.date())?.get(cycle)
     }
 
     fn drop_if_unneeded(&mut self, id: &InstanceId) {
         let Some(ended) = self.ended.get(id) else { return };
-        let newest = self.ages(&ended.task_id, &ended.cycle).and_then(|a| a.last_key_value());
-        let needed = may_be_retried(ended.state) || self.bound_to.contains_key(id);
-        if needed || newest.is_some_and(|(_, newest)| newest == id) {
+        let newest = self.ages(&ended.task_id, &ended.cycle).and_then(BTreeMap::last_key_value);
+        let success = self.succeeded.get(&ended.task_id).and_then(|c| c.get(&ended.cycle));
+        let stands_for_its_cycle = newest.is_some_and(|(_, newest)| newest == id)
+            || success.is_some_and(|(_, success)| success == id);
+        let bound = self.bound_to.contains_key(id);
+        if stands_for_its_cycle || bound || may_be_retried(ended.state) {
             return;
         }
         if let Some(ended) = self.ended.remove(id) {
@@ -336,34 +373,5 @@ impl InstanceTable {
     fn unindex(&mut self, i: &Instance) {
         self.unindex_open(i);
         self.forget_age(&i.task_id, &i.cycle, (i.scheduled_time, i.created_seq));
-    }
-}
-
-/// The entries of one date whose cycle matches `cycle`. A run matches but itself and its coarser
-/// cuts: these are looked up, so that a burst of runs does not look through each other.
-fn matching<'a, V>(
-    cycles: &'a BTreeMap<Cycle, V>,
-    cycle: &Cycle,
-) -> impl Iterator<Item = (&'a Cycle, &'a V)> + use<'a, V> {
-    let units = [CycleUnit::Run, CycleUnit::Minute, CycleUnit::Hour, CycleUnit::Day];
-    let few = (cycle.unit() == CycleUnit::Run).then(|| units.map(|unit| cycle.cut_to(unit)));
-    let all = few.is_none().then(|| cycle.clone());
-    let found = few.into_iter().flatten().filter_map(|cut| cycles.get_key_value(&cut));
-    let searched = all
-        .into_iter()
-        .flat_map(|cycle| cycles.iter().filter(move |(candidate, _)| candidate.matches(&cycle)));
-    found.chain(searched)
-}
-
-/// Changes the value of a key and takes the key out if the change says that nothing is left.
-fn remove<K, Q, V>(map: &mut BTreeMap<K, V>, key: &Q, change: impl FnOnce(&mut V) -> bool)
-where
-    K: Ord + std::borrow::Borrow<Q>,
-    Q: Ord + ?Sized,
-{
-    if let Some(value) = map.get_mut(key)
-        && change(value)
-    {
-        map.remove(key);
     }
 }

@@ -10,6 +10,8 @@ mod harness;
 #[cfg(test)]
 mod attempts;
 #[cfg(test)]
+mod backfill;
+#[cfg(test)]
 mod cancel;
 #[cfg(test)]
 mod client;

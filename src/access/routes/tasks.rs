@@ -10,6 +10,7 @@ use crate::access::extract::{Body, Name, task_id};
 use crate::access::problem::Problem;
 use crate::access::query;
 use crate::access::state::{App, Shared};
+use crate::model::backfill::{BackfillBody, Backfilled};
 use crate::model::id::TaskId;
 use crate::model::record::Target;
 use crate::model::request::{Caller, Reply, Request, SubmitBody};
@@ -59,6 +60,20 @@ pub(super) async fn submit(
     }
     let location = format!("/instances/{}", made.instance_id);
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(made)).into_response())
+}
+
+/// `POST /tasks/{id}/backfill`: 200 with what was made, perhaps nothing, and what was left out.
+pub(super) async fn backfill(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Name(id): Name,
+    Body(body): Body<BackfillBody>,
+) -> Result<Json<Backfilled>, Problem> {
+    let task = task_id(&id)?;
+    let Reply::Backfilled(made) = app.ask(Request::Backfill { task, body }, caller).await? else {
+        return Err(Problem::misanswered("a backfill"));
+    };
+    Ok(Json(made))
 }
 
 /// `POST /tasks/{id}/pause`.

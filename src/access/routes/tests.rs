@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use crate::access::fakes::{FakeCore, House, OWN, note, row};
+use crate::model::backfill::Backfilled;
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::{InstanceState, Reason};
 use crate::model::priority::Priority;
@@ -202,6 +203,33 @@ async fn a_submission_carries_its_key_and_is_created_unless_it_is_a_dry_run() {
     assert_eq!(house.core.keys()[..2], [Some(RequestKey::of("k-1")), None]);
     let answer = post(&house, "/tasks/no-version/instances", "{}").await;
     assert_eq!(answer.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_backfill_needs_its_range_and_is_answered_with_what_it_made() {
+    let made = Backfilled {
+        instances: vec![InstanceId::from_text("0abc")],
+        from: "2026-11-01".to_owned(),
+        to: "2026-11-02".to_owned(),
+        cycles: Vec::new(),
+        not_due_from: None,
+        repeated: false,
+    };
+    let house = House::new(FakeCore::new(move |_| Ok(Reply::Backfilled(made.clone()))));
+    let path = "/tasks/a.v1/backfill";
+    for body in ["{}", r#"{"from": "2026-11-01"}"#, r#"{"from": "a", "to": "b", "newest": true}"#] {
+        let answer = post(&house, path, body).await;
+        assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{body}");
+    }
+    assert!(house.core.orders().is_empty());
+    let body = r#"{"from": "2026-11-01", "to": "2026-11-02", "newestFirst": true}"#;
+    let answer = post(&house, path, body).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    assert_eq!(answer.json["instances"], json!(["0abc"]));
+    assert_eq!(answer.json["notDueFrom"], json!(null), "absent values are null");
+    let Request::Backfill { task, body } = &house.core.orders()[0] else { panic!() };
+    assert_eq!((task.as_str(), body.from.as_str()), ("a.v1", "2026-11-01"));
+    assert!(body.newest_first && !body.again && !body.dry_run);
 }
 
 fn house_of_five() -> House {

@@ -8,12 +8,14 @@ use sched::model::priority::Priority;
 
 use crate::time_text::{self, When};
 
+mod backfill;
 mod definitions;
 mod format;
 #[cfg(test)]
 mod tests;
 mod values;
 
+pub(crate) use backfill::BackfillArgs;
 pub(crate) use definitions::{
     ApplyArgs, HistoryArgs, PlanArgs, RemoveArgs, RevisionRange, RollbackArgs, UnpinArgs,
     ValidateArgs,
@@ -79,6 +81,8 @@ pub(crate) enum Verb {
     Priority(PriorityArgs),
     /// Tell the scheduler that a named event has happened
     Emit(EmitArgs),
+    /// Make the runs of past cycles that are missing, oldest first
+    Backfill(BackfillArgs),
     /// Show coming runs, or those of any cron expression without a daemon
     Next(NextArgs),
     /// Show the ledger of a task's nominal fires and what became of each

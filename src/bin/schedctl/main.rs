@@ -78,6 +78,7 @@ fn ask(session: &Session, verb: &Verb) -> Result<Exit, Failure> {
         Verb::Resume(args) => verbs::change::resume(session, args),
         Verb::Priority(args) => verbs::change::priority(session, args),
         Verb::Emit(args) => verbs::emit::emit(session, args),
+        Verb::Backfill(args) => verbs::backfill::backfill(session, args),
         Verb::Next(args) => verbs::next::next(session, args),
         Verb::Fires(args) => verbs::fires::fires(session, args),
         Verb::Events(args) => verbs::events::events(session, args),

@@ -9,6 +9,7 @@ use sched::model::time::Timestamp;
 use crate::output::Output;
 use crate::time_text;
 
+pub(crate) mod backfill;
 pub(crate) mod definition;
 pub(crate) mod event;
 pub(crate) mod instance;

@@ -1,6 +1,7 @@
 //! One file per verb, or per group of verbs that do the same to different things.
 
 pub(crate) mod apply;
+pub(crate) mod backfill;
 pub(crate) mod change;
 pub(crate) mod daemon;
 pub(crate) mod emit;

@@ -166,7 +166,7 @@ pub(super) fn make(
         no_downstream: false,
     };
     match wave::create(turn, birth) {
-        Made::New => {
+        Made::New(_) => {
             let outcome = match rolled_out {
                 Some(_) => FireOutcome::RolledOutElsewhere,
                 None => FireOutcome::Instance,
@@ -238,7 +238,7 @@ fn taker(
 }
 
 /// The parameters that a trigger gives, filled and checked.
-fn given(
+pub(super) fn given(
     spec: &TaskSpec,
     id: &InstanceId,
     cycle: &Cycle,

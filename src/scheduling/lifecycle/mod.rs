@@ -2,15 +2,18 @@
 
 pub(super) mod admit;
 pub(super) mod arrive;
+pub(super) mod backfill;
 pub(super) mod boot;
 pub(super) mod cancel;
 pub(super) mod clock;
+mod complete;
 pub(super) mod connect;
 pub(super) mod definitions;
 pub(super) mod dispatch;
 pub(super) mod emit;
 pub(super) mod fire;
 pub(super) mod misfire;
+mod nominal;
 pub(super) mod pause;
 pub(super) mod priority;
 pub(super) mod repeat;

@@ -35,6 +35,10 @@ pub(in super::super) fn earlier(turn: &Turn<'_>, keyed: &Keyed) -> Option<Answer
             Reply::Submitted(made)
         }
         KeptAnswer::Emitted(made) => Reply::Emitted(made),
+        KeptAnswer::Backfilled(mut made) => {
+            made.repeated = true;
+            Reply::Backfilled(made)
+        }
     }))
 }
 
@@ -44,6 +48,7 @@ pub(in super::super) fn keep(turn: &mut Turn<'_>, keyed: Keyed, answer: &Answer)
         Ok(Reply::Done) => KeptAnswer::Done,
         Ok(Reply::Submitted(made)) => KeptAnswer::Submitted(made.clone()),
         Ok(Reply::Emitted(made)) => KeptAnswer::Emitted(made.clone()),
+        Ok(Reply::Backfilled(made)) => KeptAnswer::Backfilled(made.clone()),
         Ok(
             Reply::Tasks(_)
             | Reply::Task(_)
@@ -64,7 +69,9 @@ pub(in super::super) fn keep(turn: &mut Turn<'_>, keyed: Keyed, answer: &Answer)
 fn text(request: &Request) -> Option<String> {
     match request {
         Request::Submit { submission, .. } if submission.dry_run => None,
+        Request::Backfill { body, .. } if body.dry_run => None,
         Request::Submit { .. }
+        | Request::Backfill { .. }
         | Request::Pause { .. }
         | Request::Resume { .. }
         | Request::SetPriority { .. }

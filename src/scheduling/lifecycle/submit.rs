@@ -56,7 +56,7 @@ pub(in super::super) fn request(turn: &mut Turn<'_>, task: &TaskId, body: &Submi
         no_downstream: body.no_downstream,
     };
     match wave::create(turn, birth) {
-        Made::New => {}
+        Made::New(_) => {}
         Made::Before => {
             let detail = format!("instance {id} exists already");
             return Err(Rejection::new(RejectionCode::Conflict, detail));
@@ -79,19 +79,9 @@ fn checked_params(
         problems.extend(errors.into_iter().map(|e| (e.name, e.problem)));
         body.params.clone()
     });
-    for (name, schema) in &spec.runtime_params {
-        let missing = schema.required && schema.default.is_none() && !params.contains_key(name);
-        let flows = !body.ignore_deps
-            && spec.depends_on.iter().any(|d| {
-                turn.state
-                    .registry
-                    .spec(&d.task_id)
-                    .is_some_and(|upstream| upstream.runtime_params.contains_key(name))
-            });
-        if missing && !flows {
-            let how = format!("is required; give it with -p {name}=VALUE");
-            problems.push((name.clone(), how));
-        }
+    for name in missing(turn, spec, &params, body.ignore_deps) {
+        let how = format!("is required; give it with -p {name}=VALUE");
+        problems.push((name, how));
     }
     if problems.is_empty() {
         return Ok(params);
@@ -115,6 +105,29 @@ fn checked_params(
             })
             .collect(),
     })
+}
+
+/// Required parameters that nothing gives and that no direct upstream could still bring
+/// (docs/waves.md, rule 5).
+pub(super) fn missing(
+    turn: &Turn<'_>,
+    spec: &TaskSpec,
+    given: &JsonMap,
+    ignore_deps: bool,
+) -> Vec<String> {
+    let flows = |name: &String| {
+        !ignore_deps
+            && spec.depends_on.iter().any(|d| {
+                let upstream = turn.state.registry.spec(&d.task_id);
+                upstream.is_some_and(|upstream| upstream.runtime_params.contains_key(name))
+            })
+    };
+    let required = spec
+        .runtime_params
+        .iter()
+        .filter(|(_, schema)| schema.required && schema.default.is_none());
+    let names = required.map(|(name, _)| name);
+    names.filter(|name| !given.contains_key(*name) && !flows(name)).cloned().collect()
 }
 
 /// The cycle that the submission names, or now's (design, 'cycles and waves').

@@ -7,6 +7,7 @@ use super::super::ended::Standing;
 use super::super::fill;
 use super::super::turn::Turn;
 use crate::limits;
+use crate::model::backfill::MadeBelow;
 use crate::model::cycle::{Cycle, CycleUnit};
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::{Cause, Edge, Instance, InstanceState, Reason};
@@ -36,8 +37,8 @@ pub(in super::super) fn id_of(at: Timestamp, task: &TaskId, identity: &str) -> I
 
 /// What became of a wish for a root instance.
 pub(in super::super) enum Made {
-    /// It is there, and its wave.
-    New,
+    /// It is there, and its wave: what was made below it, from upstream to downstream.
+    New(Vec<MadeBelow>),
     /// An instance of that id is there already: this fire has happened before.
     Before,
     /// Its `dedupKey` is taken.
@@ -63,31 +64,24 @@ pub(in super::super) fn create(turn: &mut Turn<'_>, birth: Birth) -> Made {
         let detail = format!("dedupKey {key} is taken by instance {holder}");
         return Made::Duplicate { holder, detail };
     }
-    let (root_id, cycle, scheduled) =
-        (root.instance_id.clone(), root.cycle.clone(), root.scheduled_time);
-    let mut wave = BTreeMap::new();
-    enter(turn, &mut wave, &root.task_id, &root_id);
-    let mut fresh = BTreeSet::from([root_id.clone()]);
+    let source = Source::of(&root);
+    let mut wave = Wave::new();
+    enter(turn, &mut wave, &root.task_id, &source.root);
+    let mut fresh = BTreeSet::from([source.root.clone()]);
     let below = if quiet { Vec::new() } else { reach(turn, &spec) };
+    let mut made = Vec::new();
     turn.create(root);
     for spec in below {
-        let rule = turn.state.registry.rule(&spec.task_id);
-        let mine =
-            if rule.unit == CycleUnit::Run { cycle.clone() } else { cycle.cut_to(rule.unit) };
-        let Some(spec) = taker(turn, spec, &mine) else { continue };
-        let taken = match gather(turn, &spec, &mine, &wave, &fresh) {
+        let Some((spec, cycle)) = part(turn, spec, &source.cycle) else { continue };
+        let taken = match gather(turn, &spec, &cycle, &wave, &fresh) {
             Some(id) => {
                 rebind(turn, &id, &wave);
                 id
             }
             None => {
-                let id = id_of(scheduled, &spec.task_id, root_id.as_str());
-                let mut instance = blank(turn, &spec, id.clone(), mine, scheduled);
-                instance.trigger = Cause::Wave { root: root_id.clone() };
-                instance.root = root_id.clone();
-                instance.edges = edges(turn, &spec, &instance.cycle, &wave);
-                turn.create(instance);
+                let id = derive(turn, &spec, cycle, &source, source.root.as_str(), &wave);
                 fresh.insert(id.clone());
+                made.push(MadeBelow { task_id: spec.task_id.clone(), instance_id: id.clone() });
                 id
             }
         };
@@ -97,18 +91,63 @@ pub(in super::super) fn create(turn: &mut Turn<'_>, birth: Birth) -> Made {
     if !quiet {
         bind_waiting(turn, &wave);
     }
-    turn.admit_later(root_id);
-    Made::New
+    turn.admit_later(source.root);
+    Made::New(made)
+}
+
+/// The instances that take part in a wave, by their tasks.
+pub(super) type Wave = BTreeMap<TaskId, InstanceId>;
+
+/// What the instances of a wave take over from its root.
+pub(super) struct Source {
+    pub(super) root: InstanceId,
+    pub(super) cycle: Cycle,
+    pub(super) scheduled_time: Timestamp,
+}
+
+impl Source {
+    fn of(root: &Instance) -> Self {
+        Self {
+            root: root.instance_id.clone(),
+            cycle: root.cycle.clone(),
+            scheduled_time: root.scheduled_time,
+        }
+    }
+}
+
+/// Makes the instance of a derived task in a wave; `identity` tells it from others of its time.
+pub(super) fn derive(
+    turn: &mut Turn<'_>,
+    spec: &TaskSpec,
+    cycle: Cycle,
+    source: &Source,
+    identity: &str,
+    wave: &Wave,
+) -> InstanceId {
+    let id = id_of(source.scheduled_time, &spec.task_id, identity);
+    let mut instance = blank(turn, spec, id.clone(), cycle, source.scheduled_time);
+    instance.trigger = Cause::Wave { root: source.root.clone() };
+    instance.root = source.root.clone();
+    instance.edges = edges(turn, spec, &instance.cycle, wave);
+    turn.create(instance);
+    id
+}
+
+/// The definition and cycle with which a derived task takes part in a wave of this cycle; `None`:
+/// the version that would take it cannot.
+pub(super) fn part(
+    turn: &Turn<'_>,
+    spec: Arc<TaskSpec>,
+    cycle: &Cycle,
+) -> Option<(Arc<TaskSpec>, Cycle)> {
+    let rule = turn.state.registry.rule(&spec.task_id);
+    let mine = if rule.unit == CycleUnit::Run { cycle.clone() } else { cycle.cut_to(rule.unit) };
+    Some((taker(turn, spec, &mine)?, mine))
 }
 
 /// Notes an instance of the wave under its task and all versions that share its cycles: an edge on
 /// any of them is an edge on whichever took the cycle (rule 16).
-fn enter(
-    turn: &Turn<'_>,
-    wave: &mut BTreeMap<TaskId, InstanceId>,
-    task: &TaskId,
-    instance: &InstanceId,
-) {
+pub(super) fn enter(turn: &Turn<'_>, wave: &mut Wave, task: &TaskId, instance: &InstanceId) {
     for member in turn.state.registry.rollouts().of(task) {
         wave.insert(member.clone(), instance.clone());
     }
@@ -143,7 +182,7 @@ fn root(turn: &Turn<'_>, birth: Birth) -> Instance {
     if birth.ignore_deps {
         i.dependency_deadline = None;
     } else {
-        i.edges = edges(turn, &spec, &i.cycle, &BTreeMap::new());
+        i.edges = edges(turn, &spec, &i.cycle, &Wave::new());
     }
     i.runtime_params = i.given_params.clone();
     // Parameters may still flow down an edge: then the key is filled when it becomes READY.
@@ -152,7 +191,7 @@ fn root(turn: &Turn<'_>, birth: Birth) -> Instance {
 }
 
 /// The tasks of a wave below its root, in topological order.
-fn reach(turn: &Turn<'_>, root: &TaskSpec) -> Vec<Arc<TaskSpec>> {
+pub(super) fn reach(turn: &Turn<'_>, root: &TaskSpec) -> Vec<Arc<TaskSpec>> {
     let registry = &turn.state.registry;
     let graph = registry.graph();
     let root_unit = registry.rule(&root.task_id).unit;
@@ -183,7 +222,7 @@ fn gather(
     turn: &Turn<'_>,
     spec: &TaskSpec,
     cycle: &Cycle,
-    wave: &BTreeMap<TaskId, InstanceId>,
+    wave: &Wave,
     fresh: &BTreeSet<InstanceId>,
 ) -> Option<InstanceId> {
     let table = &turn.state.instances;
@@ -210,7 +249,7 @@ fn is_broken(turn: &Turn<'_>, upstream: &InstanceId) -> bool {
 }
 
 /// Binds an instance's edges on tasks of the wave to the wave.
-fn rebind(turn: &mut Turn<'_>, id: &InstanceId, wave: &BTreeMap<TaskId, InstanceId>) {
+fn rebind(turn: &mut Turn<'_>, id: &InstanceId, wave: &Wave) {
     turn.update(id, "edges", |i| {
         for edge in &mut i.edges {
             if let Some(upstream) = wave.get(&edge.task_id) {
@@ -221,12 +260,7 @@ fn rebind(turn: &mut Turn<'_>, id: &InstanceId, wave: &BTreeMap<TaskId, Instance
 }
 
 /// Edges of a new instance: inside the wave to the wave's instances, else to the newest match.
-pub(super) fn edges(
-    turn: &Turn<'_>,
-    spec: &TaskSpec,
-    cycle: &Cycle,
-    wave: &BTreeMap<TaskId, InstanceId>,
-) -> Vec<Edge> {
+pub(super) fn edges(turn: &Turn<'_>, spec: &TaskSpec, cycle: &Cycle, wave: &Wave) -> Vec<Edge> {
     let bind = |task: &TaskId| {
         let versions = turn.state.registry.rollouts().of(task);
         let newest = || turn.state.instances.newest_matching(versions, cycle);
@@ -245,7 +279,7 @@ pub(super) fn edges(
 
 /// Open edges of all other waiting instances of a matching cycle bind to what is new; so do
 /// broken edges of instances that are not derived (rules 3 and 4).
-fn bind_waiting(turn: &mut Turn<'_>, wave: &BTreeMap<TaskId, InstanceId>) {
+pub(super) fn bind_waiting(turn: &mut Turn<'_>, wave: &Wave) {
     for (task, new) in wave {
         let Some(cycle) = turn.state.instances.cycle_of(new).cloned() else { continue };
         for id in turn.state.instances.waiting_on_in(task, &cycle) {

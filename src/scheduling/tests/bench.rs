@@ -119,7 +119,8 @@ impl Bench {
         self.read(read);
     }
 
-    fn restart_bare(&mut self, after_ms: i64) {
+    /// The daemon is killed and starts again `after_ms` later, and has read nothing yet.
+    pub(crate) fn restart_bare(&mut self, after_ms: i64) {
         self.now = Timestamp::from_millis(self.now.as_millis() + after_ms);
         self.engine = self.rebuilt();
         let effects = self.engine.start(self.now);

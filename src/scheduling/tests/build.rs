@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::fixture;
+use crate::model::cron::CronExpr;
 use crate::model::event::{Definitions, SpecError, SpecFile};
 use crate::model::id::{ExecutorId, QueueName, TaskId};
 use crate::model::request::StopMode;
 use crate::model::settings::{ExecutorSettings, QueueSettings, Settings};
 use crate::model::spec::{
-    DepType, Dependency, EveryTrigger, FirePolicy, JsonMap, Misfire, Overlap, RetryPolicy,
-    Strength, TaskSpec, Trigger, TriggerKind,
+    CronTrigger, DepType, Dependency, EveryTrigger, FirePolicy, JsonMap, Misfire, Overlap,
+    RetryPolicy, Strength, TaskSpec, Trigger, TriggerKind,
 };
 
 /// The id of the task that tests call `name`.
@@ -52,6 +53,12 @@ pub(crate) fn every(seconds: u64, misfire: Misfire, overlap: Overlap) -> Trigger
         period: Duration::from_secs(seconds),
         policy: FirePolicy { misfire, overlap, ..FirePolicy::default() },
     }))
+}
+
+/// Times of a cron expression, in the task's zone.
+pub(crate) fn cron(expr: &str) -> Trigger {
+    let expr = CronExpr::parse(expr).expect("a test's expression is one");
+    on(TriggerKind::Cron(CronTrigger { expr, timezone: None, policy: FirePolicy::default() }))
 }
 
 /// A task that a named event starts.

@@ -3,6 +3,7 @@
 //! hand.
 
 mod attempts;
+mod backfill;
 mod bench;
 mod build;
 mod cancel;

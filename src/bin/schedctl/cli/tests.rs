@@ -40,6 +40,16 @@ fn run_takes_what_the_contract_names() {
 }
 
 #[test]
+fn a_backfill_needs_both_ends_of_its_range() {
+    let line = "schedctl backfill a.v1 --from 2026-11-01 --to 2026-11-30 --request-id k -q";
+    let Some(Verb::Backfill(args)) = parse(line).unwrap().verb else { panic!() };
+    assert_eq!((args.from.as_str(), args.to.as_str()), ("2026-11-01", "2026-11-30"));
+    assert!(!args.again && !args.newest_first && !args.dry_run && args.quiet);
+    assert!(parse("schedctl backfill a.v1 --from 2026-11-01").is_err());
+    assert!(parse("schedctl backfill --from 2026-11-01 --to 2026-11-30").is_err());
+}
+
+#[test]
 fn states_are_a_list_in_any_case() {
     let Some(Verb::Ps(args)) = parse("schedctl ps --state failed,RUNNING").unwrap().verb else {
         panic!()

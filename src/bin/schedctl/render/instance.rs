@@ -96,6 +96,10 @@ fn cause(cause: &Cause) -> String {
             format!("task {task_id} ({instance_id}) became {state}")
         }
         Cause::Submit { uid } => format!("submitted by uid {uid}"),
+        Cause::Backfill { uid, trigger: Some(trigger) } => {
+            format!("backfilled by uid {uid} for {trigger}")
+        }
+        Cause::Backfill { uid, trigger: None } => format!("backfilled by uid {uid}"),
         Cause::Wave { root } => format!("wave of {root}"),
     }
 }

@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use jiff::tz::TimeZone;
+use sched::model::backfill::Backfilled;
 use sched::model::plan::{RevisionView, TaskPlan};
 use sched::model::record::LogRecord;
 use sched::model::view::{InstanceView, StatusView, TaskView};
@@ -74,6 +75,45 @@ a.b.v1           0 2 * * *  2026-12-01 02:00:00  in 14h  -          -       ACTI
     assert_eq!(words(&text), words(expected));
     assert!(!text.contains('\u{1b}'));
     assert!(task::list(&views, &output(Format::Wide)).contains("/etc/sched.d/order.yaml"));
+}
+
+#[test]
+fn a_backfill_shows_each_cycle_with_what_became_of_it_and_how_much_it_was() {
+    let filled: Backfilled = serde_json::from_value(json!({
+        "instances": ["0b"], "from": "2026-11-28", "to": "2026-11-30", "repeated": false,
+        "notDueFrom": "2026-11-30T14:00:00Z",
+        "cycles": [
+            {"cycle": "2026-11-28", "scheduledTime": "2026-11-28T14:00:00Z", "instanceId": null,
+             "skipped": {"reason": "OPEN", "instanceId": "0a"}, "downstream": []},
+            {"cycle": "2026-11-29", "scheduledTime": "2026-11-29T14:00:00Z", "instanceId": "0b",
+             "skipped": null, "downstream": [{"taskId": "x.v1", "instanceId": "0c"}]},
+        ],
+    }))
+    .unwrap();
+    let text = backfill::cycles(&filled.cycles, &output(Format::Table));
+    let fields: Vec<Vec<&str>> = text
+        .lines()
+        .map(|line| line.split("  ").map(str::trim).filter(|word| !word.is_empty()).collect())
+        .collect();
+    assert_eq!(
+        fields,
+        [
+            ["CYCLE", "SCHEDULED", "INSTANCE", "DOWNSTREAM", "SKIPPED"],
+            ["2026-11-28", "2026-11-28 14:00:00", "-", "-", "0a is open"],
+            ["2026-11-29", "2026-11-29 14:00:00", "0b", "x.v1", "-"],
+        ]
+    );
+    let summary = |dry_run| backfill::summary("a.v1", &filled, dry_run, &output(Format::Table));
+    let not_due = "from 2026-11-30 14:00:00 on nothing is due yet: that is left to its own time";
+    assert_eq!(
+        summary(false),
+        ["2026-11-28 to 2026-11-30: 1 instance of a.v1 made, and 1 downstream; 1 skipped", not_due,]
+    );
+    assert_eq!(
+        summary(true)[0],
+        "2026-11-28 to 2026-11-30: 1 instance of a.v1 would be made, and \
+         1 downstream; 1 would be skipped"
+    );
 }
 
 #[test]

@@ -198,6 +198,28 @@ fn a_submission_carries_what_was_given() {
 }
 
 #[test]
+fn a_backfill_carries_its_range_and_to_have_nothing_to_do_is_good() {
+    let daemon = daemon(|_, stream| {
+        let body = json!({"instances": [], "from": "2026-11-01", "to": "2026-11-02", "cycles": [],
+            "notDueFrom": null, "repeated": false});
+        reply(stream, "200 OK", &body.to_string());
+    });
+    let line = "schedctl backfill a.b.v1 --from 2026-11-01 --to 2026-11-02";
+    assert_eq!(
+        daemon.run(&format!("{line} --again --newest-first --dry-run")).unwrap(),
+        Exit::Good
+    );
+    assert_eq!(daemon.run_as(line, Format::Table).unwrap(), Exit::Good);
+    let body = |yes: bool| {
+        let keys = format!(r#""again":{yes},"newestFirst":{yes},"dryRun":{yes}"#);
+        format!(
+            r#"POST /v1/tasks/a.b.v1/backfill {{"from":"2026-11-01","to":"2026-11-02",{keys}}}"#
+        )
+    };
+    assert_eq!(daemon.asked(), [body(true), body(false)]);
+}
+
+#[test]
 fn pages_are_followed_up_to_the_limit() {
     let daemon = daemon(|request, stream| {
         let rows = |ids: &[&str]| {
