@@ -77,6 +77,10 @@ pub const SPEC_FILES_PER_EVENT: usize = 64;
 pub const SPEC_IGNORED_NAMED_MAX: usize = 256;
 /// Period of the full rescan, whatever the watcher said.
 pub const RESCAN_EVERY: Duration = Duration::from_secs(30);
+/// Period of looking for arrived files on a remote file system, where the task's file names none.
+pub const POLL_REMOTE_EVERY: Duration = Duration::from_secs(5);
+/// Shortest period of looking for arrived files that a spec may name.
+pub const POLL_LEAST: Duration = Duration::from_millis(10);
 /// How long a taken file that is gone is remembered, should it come back as it was.
 pub const ARRIVAL_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How long the answer to an order with a key is kept for its repetition.

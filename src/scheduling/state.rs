@@ -62,7 +62,8 @@ pub(super) struct State {
     pub(super) agenda: Agenda,
     pub(super) next_fires: BTreeMap<(TaskId, String), Timestamp>,
     pub(super) cursors: BTreeMap<(TaskId, String), Timestamp>,
-    pub(super) arrivals: BTreeMap<ArrivalKey, Arrival>,
+    /// By path, then by who took it and by which pattern.
+    pub(super) arrivals: BTreeMap<String, BTreeMap<(TaskId, String), Arrival>>,
     pub(super) submissions: BTreeMap<String, Submission>,
     pub(super) holds: BTreeMap<Target, Pause>,
     /// The last log entry.
@@ -70,7 +71,10 @@ pub(super) struct State {
     /// The directory has been read once since the start; before that nothing fires.
     pub(super) opened: bool,
     pub(super) stopping: Option<Stopping>,
-    pub(super) watched: Vec<FileWatch>,
+    /// What the watcher was told last; `None`: nothing yet.
+    pub(super) watched: Option<Vec<FileWatch>>,
+    /// Files of earlier arrivals have not been looked for since the start.
+    pub(super) files_unread: bool,
 }
 
 impl State {
@@ -94,7 +98,8 @@ impl State {
             tip,
             opened: false,
             stopping: None,
-            watched: Vec::new(),
+            watched: None,
+            files_unread: true,
         }
     }
 
@@ -211,11 +216,23 @@ impl State {
         if let Some(gone_at) = arrival.gone_at {
             self.agenda.add(gone_at.plus(limits::ARRIVAL_KEPT), Due::Forget(key.clone()));
         }
-        self.arrivals.insert(key, arrival);
+        let (task, pattern, path) = key;
+        self.arrivals.entry(path).or_default().insert((task, pattern), arrival);
+    }
+
+    /// What is remembered of all files that were taken.
+    pub(super) fn arrivals(&self) -> impl Iterator<Item = &Arrival> {
+        self.arrivals.values().flat_map(BTreeMap::values)
     }
 
     pub(super) fn unindex_arrival(&mut self, key: &ArrivalKey) {
-        if let Some(gone_at) = self.arrivals.remove(key).and_then(|old| old.gone_at) {
+        let (task, pattern, path) = key.clone();
+        let Some(of_path) = self.arrivals.get_mut(&path) else { return };
+        let old = of_path.remove(&(task, pattern));
+        if of_path.is_empty() {
+            self.arrivals.remove(&path);
+        }
+        if let Some(gone_at) = old.and_then(|old| old.gone_at) {
             self.agenda.remove(gone_at.plus(limits::ARRIVAL_KEPT), Due::Forget(key.clone()));
         }
     }

@@ -2,10 +2,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::model::event::FileArrival;
+use crate::model::id::TaskId;
 
 /// Far longer than anything here takes; a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -25,6 +26,12 @@ struct World {
     stop: CancellationToken,
     arrived: Vec<FileArrival>,
     gone: BTreeSet<String>,
+    /// Times that the first look was told to be over.
+    reads: u32,
+}
+
+fn task(name: &str) -> TaskId {
+    TaskId::parse(&format!("{name}.t.v1")).unwrap()
 }
 
 impl World {
@@ -33,31 +40,47 @@ impl World {
         Self::prepared(pattern, settle, None, |_| {}).await
     }
 
-    /// Returns once the watches are set, which a file that is there at the start tells: it is
-    /// looked at a second time after that.
     async fn prepared(
         pattern: &str,
         settle: Duration,
         poll: Option<Duration>,
-        prepare: impl FnOnce(&std::path::Path),
+        prepare: impl FnOnce(&Path),
+    ) -> Self {
+        Self::knowing(&[], pattern, settle, poll, prepare).await
+    }
+
+    /// `taken`: names below the root that an earlier process reported. Returns once the watches are set, which a file that is there at the start tells: it is
+    /// looked at a second time after that.
+    async fn knowing(
+        taken: &[&str],
+        pattern: &str,
+        settle: Duration,
+        poll: Option<Duration>,
+        prepare: impl FnOnce(&Path),
     ) -> Self {
         let root = tempfile::tempdir().unwrap();
         prepare(root.path());
         let pattern = format!("{}/{pattern}", root.path().display());
+        let taken = taken.iter().map(|name| root.path().join(name).display().to_string());
+        let taken = taken.map(|path| (pattern.clone(), path)).collect();
         let marker = root.path().join(".marker");
         fs::write(&marker, "").unwrap();
         let marker_watch = FileWatch {
+            task_id: task("marker"),
             pattern: marker.display().to_string(),
             settle: Duration::from_millis(1),
             poll: None,
         };
-        let (watches, receiver) =
-            watch::channel(vec![FileWatch { pattern, settle, poll }, marker_watch]);
+        let task_id = task("a");
+        let followed = vec![FileWatch { task_id, pattern, settle, poll }, marker_watch];
+        let (watches, receiver) = watch::channel(Vec::new());
         let (sender, events) = mpsc::channel(16);
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        let status = start(receiver, Clock::new(), sender, &tasks, stop.clone());
+        let status = start(receiver, taken, Clock::new(), sender, &tasks, stop.clone());
+        watches.send_replace(followed);
         let (arrived, gone) = (Vec::new(), BTreeSet::new());
-        let mut world = Self { root, watches, status, events, tasks, stop, arrived, gone };
+        let mut world =
+            Self { root, watches, status, events, tasks, stop, arrived, gone, reads: 0 };
         let marker = marker.display().to_string();
         let is_marker = |arrival: &FileArrival| arrival.path == marker;
         world.until(|world| world.arrived.iter().any(is_marker)).await;
@@ -80,6 +103,7 @@ impl World {
             match event {
                 Ok(Some(Event::FilesArrived(files))) => self.arrived.extend(files),
                 Ok(Some(Event::FilesGone(paths))) => self.gone.extend(paths),
+                Ok(Some(Event::FilesRead)) => self.reads += 1,
                 other => panic!("{other:?}; arrived {:?}, gone {:?}", self.arrived, self.gone),
             }
         }

@@ -63,9 +63,13 @@ impl Bench {
         self.read(full(files))
     }
 
-    /// The directory was read.
+    /// The directory was read, and the files that triggers wait for were looked at.
     pub(crate) fn read(&mut self, read: Definitions) -> Vec<Command> {
-        self.event(Event::Definitions(read))
+        let mut commands = self.event(Event::Definitions(read));
+        if commands.iter().any(|command| matches!(command, Command::WatchFiles(_))) {
+            commands.extend(self.event(Event::FilesRead));
+        }
+        commands
     }
 
     /// A connection of the executor's current process that runs nothing.
@@ -119,7 +123,8 @@ impl Bench {
         self.read(read);
     }
 
-    fn restart_bare(&mut self, after_ms: i64) {
+    /// The daemon is killed and starts again `after_ms` later, and has read nothing yet.
+    pub(crate) fn restart_bare(&mut self, after_ms: i64) {
         self.now = Timestamp::from_millis(self.now.as_millis() + after_ms);
         self.engine = self.rebuilt();
         let effects = self.engine.start(self.now);

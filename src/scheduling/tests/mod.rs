@@ -8,6 +8,7 @@ mod build;
 mod cancel;
 mod check;
 mod conditions;
+mod files;
 mod fires;
 mod order;
 mod pause;
