@@ -26,6 +26,8 @@ mod door;
 #[cfg(test)]
 mod execution;
 #[cfg(test)]
+mod files;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 mod pause;
