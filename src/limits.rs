@@ -77,6 +77,9 @@ pub const SPEC_FILES_PER_EVENT: usize = 64;
 pub const SPEC_IGNORED_NAMED_MAX: usize = 256;
 /// Period of the full rescan, whatever the watcher said.
 pub const RESCAN_EVERY: Duration = Duration::from_secs(30);
+/// Period of checking that the folders of arriving files are still those that are watched: that
+/// one was moved together with its parent is not told.
+pub const FOLDER_CHECK_EVERY: Duration = Duration::from_secs(2);
 /// Period of looking for arrived files on a remote file system, where the task's file names none.
 pub const POLL_REMOTE_EVERY: Duration = Duration::from_secs(5);
 /// Shortest period of looking for arrived files that a spec may name.

@@ -10,7 +10,7 @@ use super::pattern::{Pattern, names};
 use super::tracker::{Found, Key, Tracker, Wanted};
 use super::walk::{Bounds, FileSystemOf, Walked, Walker, look_at};
 use crate::daemon::clock::Clock;
-use crate::daemon::watch::{DirWatch, HintReader, Writer};
+use crate::daemon::watch::{DirIdentity, DirWatch, HintReader, Writer, identity};
 use crate::limits;
 use crate::model::command::FileWatch;
 
@@ -42,6 +42,10 @@ pub(super) struct Looker {
     refused: Vec<String>,
     /// The next slow rescan.
     rescan: Duration,
+    /// Watched directories whose parent is not, and which they are.
+    tops: BTreeMap<PathBuf, Option<DirIdentity>>,
+    /// The next check that they are still the same.
+    next_check: Duration,
     /// Directories came or went: all patterns have to be walked again.
     is_restructured: bool,
     /// The earliest time for that.
@@ -79,6 +83,8 @@ impl Looker {
             followed: None,
             refused: Vec::new(),
             rescan: Duration::MAX,
+            tops: BTreeMap::new(),
+            next_check: Duration::MAX,
             is_restructured: false,
             walk_not_before: Duration::ZERO,
         };
@@ -132,6 +138,10 @@ impl Looker {
             self.tracker.see(self.clock.elapsed(), &key, sight, false, &mut found);
         }
         let now = self.clock.elapsed();
+        if now >= self.next_check {
+            self.is_restructured |= self.tops.iter().any(|(dir, is)| identity(dir) != *is);
+            self.next_check = now + limits::FOLDER_CHECK_EVERY;
+        }
         if now >= self.rescan || (self.is_restructured && now >= self.walk_not_before) {
             self.walk_all(&mut found);
         } else {
@@ -152,7 +162,9 @@ impl Looker {
         polls
             .map(|route| route.next_poll)
             .chain(self.tracker.next_deadline())
-            .fold(self.rescan.min(restructured), Duration::min)
+            .chain([self.rescan, restructured, self.next_check])
+            .min()
+            .unwrap_or(Duration::MAX)
     }
 
     /// What stands in the way of seeing files at once.
@@ -264,7 +276,14 @@ impl Looker {
     }
 
     fn set_watches(&mut self) -> bool {
-        let wanted = self.routes.values().flat_map(|route| route.dirs.iter().cloned()).collect();
+        let all = self.routes.values().flat_map(|route| route.dirs.iter().cloned());
+        let wanted: BTreeSet<PathBuf> = all.collect();
+        let is_top = |dir: &&PathBuf| dir.parent().is_none_or(|parent| !wanted.contains(parent));
+        // Before they are watched: one that is replaced meanwhile is noticed by the next check.
+        self.tops = wanted.iter().filter(is_top).map(|dir| (dir.clone(), identity(dir))).collect();
+        let nothing = self.tops.is_empty();
+        self.next_check =
+            if nothing { Duration::MAX } else { self.clock.elapsed() + limits::FOLDER_CHECK_EVERY };
         self.dirs.set(&wanted)
     }
 }

@@ -307,3 +307,48 @@ async fn it_ends_when_told_to() {
     world.tasks.close();
     tokio::time::timeout(PATIENCE, world.tasks.wait()).await.unwrap();
 }
+
+/// Known fault B165.
+#[tokio::test]
+async fn a_folder_far_up_that_is_made_again_or_replaced_is_followed() {
+    let mut world = World::prepared("x/y/z/*.csv", SOON, None, |root| {
+        fs::create_dir_all(root.join("x/y/z")).unwrap();
+    })
+    .await;
+    world.write("x/y/z/1.csv", "1");
+    assert_eq!(world.arrivals_with("x/y/z/1.csv").await, ["x/y/z/1.csv 1"]);
+    fs::remove_dir_all(world.path("x")).unwrap();
+    fs::create_dir_all(world.path("x/y/z")).unwrap();
+    world.write("x/y/z/2.csv", "1");
+    assert_eq!(world.arrivals_with("x/y/z/2.csv").await, ["x/y/z/2.csv 1"]);
+    // Another tree takes its place: as a whole, then under a name that was moved away.
+    fs::create_dir_all(world.path("new/y/z")).unwrap();
+    world.write("new/y/z/3.csv", "1");
+    fs::rename(world.path("x"), world.path("old")).unwrap();
+    fs::rename(world.path("new"), world.path("x")).unwrap();
+    assert_eq!(world.arrivals_with("x/y/z/3.csv").await, ["x/y/z/3.csv 1"]);
+    world.write("x/y/z/4.csv", "1");
+    assert_eq!(world.arrivals_with("x/y/z/4.csv").await, ["x/y/z/4.csv 1"]);
+    // A folder on the way that is a link now, as with a release that is switched.
+    fs::create_dir_all(world.path("release/z")).unwrap();
+    fs::rename(world.path("x/y"), world.path("x/before")).unwrap();
+    symlink("../release", world.path("x/y")).unwrap();
+    world.write("release/z/5.csv", "1");
+    assert_eq!(world.arrivals_with("x/y/z/5.csv").await, ["x/y/z/5.csv 1"]);
+}
+
+#[tokio::test]
+async fn what_went_while_nobody_looked_is_told_before_the_first_look_is_over() {
+    let taken = ["went.csv", "stayed.csv"];
+    let mut world = World::knowing(&taken, "*.csv", SOON, None, |root| {
+        fs::write(root.join("stayed.csv"), "1").unwrap();
+    })
+    .await;
+    world.until(|world| world.reads == 1).await;
+    let went = world.path("went.csv").display().to_string();
+    assert_eq!(world.gone, BTreeSet::from([went]));
+    assert_eq!(world.arrivals_with("stayed.csv").await, ["stayed.csv 1"]);
+    world.write("new.csv", "1");
+    world.arrivals_with("new.csv").await;
+    assert_eq!(world.reads, 1);
+}

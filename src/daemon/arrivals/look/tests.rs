@@ -93,8 +93,8 @@ fn the_spec_chooses_the_period_also_where_it_is_remote() {
 fn what_is_local_is_looked_at_when_something_happens() {
     let looking = Looking::on(local, None);
     assert_eq!(looking.looker.notes(), Vec::<String>::new());
-    let slow = looking.looker.clock.elapsed() + limits::RESCAN_EVERY / 2;
-    assert!(looking.looker.next_look() > slow, "idle until the slow rescan");
+    let idle = looking.looker.clock.elapsed() + limits::FOLDER_CHECK_EVERY / 2;
+    assert!(looking.looker.next_look() > idle, "idle until the next check of the folders");
 }
 
 /// Known fault B162.
