@@ -55,6 +55,8 @@ pub const EVENT_QUEUE: usize = 4096;
 pub const BATCH_MAX: usize = 1024;
 /// Files that one event tells of: each may start a wave.
 pub const ARRIVALS_MAX: usize = 64;
+/// Events about files that may wait for the core: what else happens waits behind few of them.
+pub const ARRIVAL_EVENTS_MAX: usize = 4;
 /// Records that a follower may lag behind before it must read from the store.
 pub const FEED_QUEUE: usize = 4096;
 /// Rows of one page of a list.

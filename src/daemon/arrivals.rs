@@ -12,6 +12,7 @@
 
 use std::time::Duration;
 
+use tokio::sync::mpsc::error::SendError;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -101,7 +102,7 @@ impl Follower {
             let watches = is_new.then(|| self.watches.borrow_and_update().clone());
             let Some((looker, found)) = self.look(watches).await else {
                 // Whoever waits for the first look waits no longer.
-                drop(self.events.send(Event::FilesRead).await);
+                self.tell(Event::FilesRead).await.ok();
                 return;
             };
             next_look = looker.next_look();
@@ -134,21 +135,27 @@ impl Follower {
         }
     }
 
-    async fn send(
-        &mut self,
-        found: Found,
-        is_first: bool,
-    ) -> Result<(), mpsc::error::SendError<Event>> {
+    async fn send(&mut self, found: Found, is_first: bool) -> Result<(), SendError<()>> {
         let gone: Vec<String> = found.gone.iter().map(ToString::to_string).collect();
         for some in gone.chunks(limits::ARRIVALS_MAX) {
-            self.events.send(Event::FilesGone(some.to_vec())).await?;
+            self.tell(Event::FilesGone(some.to_vec())).await?;
         }
         if is_first {
-            self.events.send(Event::FilesRead).await?;
+            self.tell(Event::FilesRead).await?;
             self.has_read = true;
         }
         for some in found.arrived.chunks(limits::ARRIVALS_MAX) {
-            self.events.send(Event::FilesArrived(some.to_vec())).await?;
+            self.tell(Event::FilesArrived(some.to_vec())).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells the core once it has few events to handle (known fault B162).
+    async fn tell(&self, event: Event) -> Result<(), SendError<()>> {
+        let room = self.events.max_capacity().saturating_sub(limits::ARRIVAL_EVENTS_MAX) + 1;
+        let mut room = self.events.reserve_many(room).await?;
+        if let Some(place) = room.next() {
+            place.send(event);
         }
         Ok(())
     }
