@@ -115,14 +115,6 @@ impl DirWatch {
         Self::opened_by(|_| Err(notify::Error::io(std::io::Error::from_raw_os_error(libc::EMFILE))))
     }
 
-    /// What the kernel does when its queue of events is full: what was heard is lost.
-    #[cfg(test)]
-    pub(super) fn overflow(&self) {
-        drop(std::mem::take(&mut self.marks.lock().hints));
-        let overflow = notify::Event::new(EventKind::Other);
-        self.marks.hear(Ok(overflow.set_flag(notify::event::Flag::Rescan)));
-    }
-
     /// Watches these directories and no others. Those that do not exist are left out: watch their
     /// nearest existing parent ([`on_the_way`]). Returns whether any directory is newly watched,
     /// so that what is in it has to be read (again). Blocking.
