@@ -55,6 +55,8 @@ pub const EVENT_QUEUE: usize = 4096;
 pub const BATCH_MAX: usize = 1024;
 /// Files that one event tells of: each may start a wave.
 pub const ARRIVALS_MAX: usize = 64;
+/// Events about files that may wait for the core: what else happens waits behind few of them.
+pub const ARRIVAL_EVENTS_MAX: usize = 4;
 /// Records that a follower may lag behind before it must read from the store.
 pub const FEED_QUEUE: usize = 4096;
 /// Rows of one page of a list.
@@ -77,6 +79,13 @@ pub const SPEC_FILES_PER_EVENT: usize = 64;
 pub const SPEC_IGNORED_NAMED_MAX: usize = 256;
 /// Period of the full rescan, whatever the watcher said.
 pub const RESCAN_EVERY: Duration = Duration::from_secs(30);
+/// Period of checking that the folders of arriving files are still those that are watched: that
+/// one was moved together with its parent is not told.
+pub const FOLDER_CHECK_EVERY: Duration = Duration::from_secs(2);
+/// Period of looking for arrived files on a remote file system, where the task's file names none.
+pub const POLL_REMOTE_EVERY: Duration = Duration::from_secs(5);
+/// Shortest period of looking for arrived files that a spec may name.
+pub const POLL_LEAST: Duration = Duration::from_millis(10);
 /// How long a taken file that is gone is remembered, should it come back as it was.
 pub const ARRIVAL_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How long the answer to an order with a key is kept for its repetition.

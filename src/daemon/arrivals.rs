@@ -12,11 +12,13 @@
 
 use std::time::Duration;
 
+use tokio::sync::mpsc::error::SendError;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, warn};
 
+use self::file_system::file_system;
 use self::look::Looker;
 use self::tracker::Found;
 use super::clock::Clock;
@@ -25,6 +27,7 @@ use crate::limits;
 use crate::model::command::FileWatch;
 use crate::model::event::Event;
 
+mod file_system;
 mod look;
 mod pattern;
 mod tracker;
@@ -35,18 +38,28 @@ const HINT_PAUSE: Duration = Duration::from_millis(10);
 
 /// Starts to follow the patterns that `watches` holds, now and whenever it changes. Returns what
 /// stands in the way of seeing files at once ("waiting for folder …"), for the daemon's status.
+/// `taken`: the patterns and paths of earlier arrivals; which of them are gone is told first, and
+/// then [`Event::FilesRead`].
 /// Ends with `stop`, or when nobody takes events or sets patterns any more.
 pub fn start(
     watches: watch::Receiver<Vec<FileWatch>>,
+    taken: Vec<(String, String)>,
     clock: Clock,
     events: mpsc::Sender<Event>,
     tasks: &TaskTracker,
     stop: CancellationToken,
 ) -> watch::Receiver<Vec<String>> {
     let (status_sender, status) = watch::channel(Vec::new());
-    let (looker, hints) = Looker::new(clock.clone());
-    let follower =
-        Follower { looker: Some(looker), hints, clock, watches, events, status: status_sender };
+    let (looker, hints) = Looker::new(clock.clone(), file_system, taken);
+    let follower = Follower {
+        looker: Some(looker),
+        hints,
+        clock,
+        watches,
+        events,
+        status: status_sender,
+        has_read: false,
+    };
     tasks.spawn(async move {
         tokio::select! {
             () = stop.cancelled() => {}
@@ -64,11 +77,12 @@ struct Follower {
     watches: watch::Receiver<Vec<FileWatch>>,
     events: mpsc::Sender<Event>,
     status: watch::Sender<Vec<String>>,
+    /// All patterns have been looked at once.
+    has_read: bool,
 }
 
 impl Follower {
     async fn run(mut self) {
-        self.watches.mark_changed();
         let mut next_look = Duration::MAX;
         let mut hints_from = Duration::ZERO;
         loop {
@@ -86,11 +100,16 @@ impl Follower {
                 () = tokio::time::sleep(next_look.saturating_sub(now)) => false,
             };
             let watches = is_new.then(|| self.watches.borrow_and_update().clone());
-            let Some((looker, found)) = self.look(watches).await else { return };
+            let Some((looker, found)) = self.look(watches).await else {
+                // Whoever waits for the first look waits no longer.
+                self.tell(Event::FilesRead).await.ok();
+                return;
+            };
             next_look = looker.next_look();
             self.tell_status(looker.notes());
+            let is_first = looker.is_following() && !self.has_read;
             self.looker = Some(looker);
-            if self.send(found).await.is_err() {
+            if self.send(found, is_first).await.is_err() {
                 return;
             }
             hints_from = self.clock.elapsed() + HINT_PAUSE;
@@ -116,13 +135,27 @@ impl Follower {
         }
     }
 
-    async fn send(&self, found: Found) -> Result<(), mpsc::error::SendError<Event>> {
+    async fn send(&mut self, found: Found, is_first: bool) -> Result<(), SendError<()>> {
         let gone: Vec<String> = found.gone.iter().map(ToString::to_string).collect();
-        for some in gone.chunks(limits::BATCH_MAX) {
-            self.events.send(Event::FilesGone(some.to_vec())).await?;
+        for some in gone.chunks(limits::ARRIVALS_MAX) {
+            self.tell(Event::FilesGone(some.to_vec())).await?;
+        }
+        if is_first {
+            self.tell(Event::FilesRead).await?;
+            self.has_read = true;
         }
         for some in found.arrived.chunks(limits::ARRIVALS_MAX) {
-            self.events.send(Event::FilesArrived(some.to_vec())).await?;
+            self.tell(Event::FilesArrived(some.to_vec())).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells the core once it has few events to handle (known fault B162).
+    async fn tell(&self, event: Event) -> Result<(), SendError<()>> {
+        let room = self.events.max_capacity().saturating_sub(limits::ARRIVAL_EVENTS_MAX) + 1;
+        let mut room = self.events.reserve_many(room).await?;
+        if let Some(place) = room.next() {
+            place.send(event);
         }
         Ok(())
     }

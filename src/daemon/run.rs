@@ -197,7 +197,9 @@ fn wire(
         tracker,
         stop.clone(),
     );
-    let arriving = arrivals::start(watches, clock.clone(), events.clone(), tracker, stop.clone());
+    let taken = engine.files_taken();
+    let arriving =
+        arrivals::start(watches, taken, clock.clone(), events.clone(), tracker, stop.clone());
     let on_stop = settings.on_stop;
     let heed = heed(signals, events.clone(), specs.clone(), on_stop, tracker.clone(), stop.clone());
     tracker.spawn(heed);

@@ -19,8 +19,7 @@ mod echo;
 mod way;
 
 use self::echo::Echo;
-pub use self::way::on_the_way;
-use self::way::{DirIdentity, identity};
+pub use self::way::{DirIdentity, identity, on_the_way};
 
 /// Marked paths above which whole directories are marked instead.
 const PATHS_MAX: usize = 16_384;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::event::AttemptRef;
-use super::id::{ExecutorId, LogSeq, ReplyTo};
+use super::id::{ExecutorId, LogSeq, ReplyTo, TaskId};
 use super::instance::Instance;
 use super::record::Batch;
 use super::request::{Answer, StopMode};
@@ -69,9 +69,11 @@ pub enum Command {
     Exit(StopMode),
 }
 
-/// One `file:` trigger's pattern, as the watcher needs it.
+/// One `file:` trigger, as the watcher needs it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileWatch {
+    /// Who listens; whoever is new to a pattern is told of what is there.
+    pub task_id: TaskId,
     /// Absolute glob.
     pub pattern: String,
     /// Unchanged for this long, or closed after writing.

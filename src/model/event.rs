@@ -30,6 +30,9 @@ pub enum Event {
     FilesArrived(Vec<FileArrival>),
     /// Files of earlier arrivals that are gone; the same name is a new arrival from now on.
     FilesGone(Vec<String>),
+    /// All patterns have been looked at once since the start: of files of earlier arrivals it has
+    /// been told which are gone.
+    FilesRead,
     /// Somebody at the door asks for something.
     Request {
         /// What.

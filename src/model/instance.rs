@@ -135,6 +135,8 @@ pub enum Reason {
     RejectedParams,
     /// CANCELLED: waited longer than anything may.
     Expired,
+    /// CANCELLED: the file that it was made for went, or got new content, before the first start.
+    FileGone,
 }
 
 impl Reason {
@@ -162,6 +164,7 @@ impl Reason {
             Self::SkippedByUser => "SKIPPED_BY_USER",
             Self::RejectedParams => "REJECTED_PARAMS",
             Self::Expired => "EXPIRED",
+            Self::FileGone => "FILE_GONE",
         }
     }
 }
@@ -357,7 +360,7 @@ pub struct Instance {
     pub created_at: Timestamp,
     /// Not ready before this (`--at`).
     pub not_before: Option<Timestamp>,
-    /// When it last became ready.
+    /// When it last became ready; for a waiting file's new content, when the old one's did.
     pub ready_at: Option<Timestamp>,
     /// Order among those that became ready at one time.
     pub ready_seq: u64,
@@ -420,6 +423,23 @@ impl Instance {
     #[must_use]
     pub const fn is_waiting(&self) -> bool {
         matches!(self.state, InstanceState::Pending | InstanceState::Blocked)
+    }
+
+    /// The file that it was made for, until an attempt has had it.
+    #[must_use]
+    pub fn awaited_file(&self) -> Option<&str> {
+        match &self.trigger {
+            Cause::File { path } if self.attempt == 0 && self.is_open() => Some(path),
+            Cause::File { .. }
+            | Cause::Cron { .. }
+            | Cause::Every { .. }
+            | Cause::Boot
+            | Cause::Event { .. }
+            | Cause::Task { .. }
+            | Cause::Submit { .. }
+            | Cause::Backfill { .. }
+            | Cause::Wave { .. } => None,
+        }
     }
 
     /// The newest attempt's lease.

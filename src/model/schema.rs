@@ -56,6 +56,11 @@ pub(super) fn some_duration(_: &mut SchemaGenerator) -> Schema {
     duration_from(1)
 }
 
+/// A period of looking for files.
+pub(super) fn poll_period(_: &mut SchemaGenerator) -> Schema {
+    duration_from(u32::try_from(limits::POLL_LEAST.as_millis()).unwrap_or(u32::MAX))
+}
+
 /// A duration of at least a second.
 pub(super) fn period(_: &mut SchemaGenerator) -> Schema {
     duration_from(1000)

@@ -215,9 +215,10 @@ struct Form {
     )]
     #[schemars(schema_with = "schema::duration")]
     settle: Option<Duration>,
-    /// Period of looking, for file systems without change events.
+    /// Period of looking, at least 10 ms, for file systems without change events; remote ones are
+    /// looked at every 5 s by default.
     #[serde(rename = "pollMs", with = "optional_millis", skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::some_duration")]
+    #[schemars(schema_with = "schema::poll_period")]
     poll: Option<Duration>,
     /// States of the other task; FAILED and TIMEOUT by default.
     #[serde(skip_serializing_if = "Option::is_none")]

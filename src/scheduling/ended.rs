@@ -47,7 +47,12 @@ pub(super) fn standing(state: InstanceState, reason: Option<Reason>, open: bool)
         InstanceState::Cancelled
             if matches!(
                 reason,
-                Some(Reason::ConditionFalse | Reason::UpstreamSkipped | Reason::SkippedByUser)
+                Some(
+                    Reason::ConditionFalse
+                        | Reason::UpstreamSkipped
+                        | Reason::SkippedByUser
+                        | Reason::FileGone
+                )
             ) =>
         {
             Standing::Skipped

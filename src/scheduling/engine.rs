@@ -62,6 +62,7 @@ impl Engine {
             | Event::Definitions(_)
             | Event::FilesArrived(_)
             | Event::FilesGone(_)
+            | Event::FilesRead
             | Event::ExecutorConnected(_)
             | Event::ExecutorReport { .. }
             | Event::ExecutorLost { .. }
@@ -88,6 +89,14 @@ impl Engine {
         self.state.usage.executors().cloned().collect()
     }
 
+    /// Files of earlier arrivals that were there when last heard of, each with its pattern: whoever
+    /// looks for files tells which of them are gone.
+    #[must_use]
+    pub fn files_taken(&self) -> Vec<(String, String)> {
+        let there = self.state.arrivals().filter(|arrival| arrival.gone_at.is_none());
+        there.map(|arrival| (arrival.pattern.clone(), arrival.path.clone())).collect()
+    }
+
     /// What differs between this engine and one loaded from the store: nothing, ever.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
@@ -103,6 +112,7 @@ fn route(turn: &mut Turn<'_>, event: Event) {
         Event::Definitions(read) => definitions::read(turn, read),
         Event::FilesArrived(arrivals) => arrive::arrived(turn, arrivals),
         Event::FilesGone(paths) => arrive::gone(turn, paths),
+        Event::FilesRead => turn.state.files_unread = false,
         Event::Request { request, caller, reply } => {
             let answer = once(turn, request, caller);
             turn.reply(reply, answer);

@@ -45,6 +45,8 @@ pub(super) struct InstanceTable {
     waiting_on: BTreeMap<TaskId, BTreeMap<String, BTreeMap<Cycle, BTreeSet<InstanceId>>>>,
     /// PENDING and BLOCKED instances of a task and cycle, in the order of their creation.
     waiting_of: BTreeMap<TaskId, BTreeMap<Cycle, BTreeMap<u64, InstanceId>>>,
+    /// Instances that no attempt has been made of yet, by the file that they were made for.
+    awaiting_file: BTreeMap<String, BTreeSet<InstanceId>>,
     /// Key taken by whom, per base id; open and succeeded ones only.
     dedup: BTreeMap<(String, String), InstanceId>,
     /// Instances that lost an edge since the last [`InstanceTable::settle`].
@@ -108,6 +110,12 @@ impl InstanceTable {
     ) -> impl Iterator<Item = &Instance> {
         let ids = self.waiting_of.get(task).and_then(|cycles| cycles.get(cycle));
         ids.into_iter().flat_map(BTreeMap::values).filter_map(|id| self.open.get(id))
+    }
+
+    /// Instances made for this file that no attempt has been made of yet.
+    pub(super) fn awaiting_file(&self, path: &str) -> impl Iterator<Item = &Instance> {
+        let ids = self.awaiting_file.get(path).into_iter().flatten();
+        ids.filter_map(|id| self.open.get(id))
     }
 
     /// Open instances of a task and cycle, oldest first.
@@ -198,6 +206,7 @@ impl InstanceTable {
             ("bound edges", self.bound_to == other.bound_to),
             ("waiting edges", self.waiting_on == other.waiting_on),
             ("waiting instances", self.waiting_of == other.waiting_of),
+            ("instances by file", self.awaiting_file == other.awaiting_file),
             ("dedup keys", self.dedup == other.dedup),
             ("loose instances", self.loose == other.loose),
         ];
@@ -317,6 +326,10 @@ impl InstanceTable {
         let open_of = self.open_of.entry(i.task_id.clone()).or_default();
         open_of.insert(i.created_seq, i.instance_id.clone());
         self.bind(i);
+        if let Some(path) = i.awaited_file() {
+            let awaiting = self.awaiting_file.entry(path.to_owned()).or_default();
+            awaiting.insert(i.instance_id.clone());
+        }
         if i.is_waiting() {
             let cycles = self.waiting_of.entry(i.task_id.clone()).or_default();
             let waiting = cycles.entry(i.cycle.clone()).or_default();
@@ -359,6 +372,12 @@ impl InstanceTable {
                     cycles.is_empty()
                 });
                 dates.is_empty()
+            });
+        }
+        if let Some(path) = i.awaited_file() {
+            remove(&mut self.awaiting_file, path, |ids| {
+                ids.remove(&i.instance_id);
+                ids.is_empty()
             });
         }
         remove(&mut self.waiting_of, &i.task_id, |cycles| {

@@ -36,7 +36,9 @@ pub(super) fn assign(state: &State) -> Option<Assignment> {
         let placed = state.queue.heads(&queue).find_map(|head| {
             let instance = state.instances.get(&head.instance)?;
             let spec = state.spec_of(instance)?;
-            let free = held_back_by(state, instance, &spec).is_none();
+            // Whether the file is still there is not known yet.
+            let unsure = state.files_unread && instance.awaited_file().is_some();
+            let free = !unsure && held_back_by(state, instance, &spec).is_none();
             let executor = if free { place(state, &spec) } else { None };
             executor.map(|executor| (head.instance.clone(), executor))
         });

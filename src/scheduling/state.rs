@@ -64,7 +64,8 @@ pub(super) struct State {
     pub(super) next_fires: BTreeMap<(TaskId, String), Timestamp>,
     pub(super) cursors: BTreeMap<(TaskId, String), Timestamp>,
     pub(super) jumps: BTreeMap<(TaskId, String), Jumps>,
-    pub(super) arrivals: BTreeMap<ArrivalKey, Arrival>,
+    /// By path, then by who took it and by which pattern.
+    pub(super) arrivals: BTreeMap<String, BTreeMap<(TaskId, String), Arrival>>,
     pub(super) submissions: BTreeMap<String, Submission>,
     pub(super) holds: BTreeMap<Target, Pause>,
     /// The last log entry.
@@ -74,7 +75,10 @@ pub(super) struct State {
     /// Fires up to here that are still to come were not seen to become due.
     pub(super) unseen_to: Timestamp,
     pub(super) stopping: Option<Stopping>,
-    pub(super) watched: Vec<FileWatch>,
+    /// What the watcher was told last; `None`: nothing yet.
+    pub(super) watched: Option<Vec<FileWatch>>,
+    /// Files of earlier arrivals have not been looked for since the start.
+    pub(super) files_unread: bool,
 }
 
 impl State {
@@ -100,7 +104,8 @@ impl State {
             opened: false,
             unseen_to: Timestamp::from_millis(i64::MIN),
             stopping: None,
-            watched: Vec::new(),
+            watched: None,
+            files_unread: true,
         }
     }
 
@@ -220,11 +225,23 @@ impl State {
         if let Some(gone_at) = arrival.gone_at {
             self.agenda.add(gone_at.plus(limits::ARRIVAL_KEPT), Due::Forget(key.clone()));
         }
-        self.arrivals.insert(key, arrival);
+        let (task, pattern, path) = key;
+        self.arrivals.entry(path).or_default().insert((task, pattern), arrival);
+    }
+
+    /// What is remembered of all files that were taken.
+    pub(super) fn arrivals(&self) -> impl Iterator<Item = &Arrival> {
+        self.arrivals.values().flat_map(BTreeMap::values)
     }
 
     pub(super) fn unindex_arrival(&mut self, key: &ArrivalKey) {
-        if let Some(gone_at) = self.arrivals.remove(key).and_then(|old| old.gone_at) {
+        let (task, pattern, path) = key.clone();
+        let Some(of_path) = self.arrivals.get_mut(&path) else { return };
+        let old = of_path.remove(&(task, pattern));
+        if of_path.is_empty() {
+            self.arrivals.remove(&path);
+        }
+        if let Some(gone_at) = old.and_then(|old| old.gone_at) {
             self.agenda.remove(gone_at.plus(limits::ARRIVAL_KEPT), Due::Forget(key.clone()));
         }
     }

@@ -1,7 +1,6 @@
-//! What starts tasks: time, files, events, other tasks, the boot (requirements E1 to E3).
+//! What starts tasks: time, events, other tasks, the boot (requirements E1 and E2).
 
 use std::fs;
-use std::path::Path;
 
 use crate::harness::{Sched, TaskSpec, Value, json, now_ms};
 
@@ -119,90 +118,6 @@ fn every_fires_at_a_fixed_rate_from_the_epoch() {
     without_gap_or_double(&rows, 2);
     let first = sched.until_count("pulse.t.v1", "SUCCEEDED", 1);
     assert_eq!(first[0]["trigger"], json!({"kind": "every", "periodMs": 2000}));
-}
-
-/// Puts a complete file where it is watched for, in one step.
-fn arrive(folder: &Path, name: &str, content: &str) {
-    let draft = folder.join(format!(".{name}.part"));
-    fs::write(&draft, content).unwrap();
-    fs::rename(draft, folder.join(name)).unwrap();
-}
-
-/// A daemon whose task writes down the path of each arrived `in/*.csv`.
-fn with_inbox() -> Sched {
-    let sched = Sched::new();
-    fs::create_dir(sched.path("in")).unwrap();
-    let trigger = json!({
-        "file": sched.path("in").join("*.csv"), "settleMs": 100, "params": {"path": "{file.path}"},
-    });
-    let spec = triggered("inbox.t.v1", "echo $SCHED_PARAM_path >> taken", &trigger).with(&json!({
-        "runtimeParams": {"path": "string"}, "workingDir": sched.dir(), "maxConcurrent": 8,
-    }));
-    sched.put(&spec);
-    sched
-}
-
-#[test]
-fn a_file_is_taken_once_also_over_restarts_and_also_if_it_came_meanwhile() {
-    let mut sched = with_inbox();
-    let inbox = sched.path("in");
-    let path = |name: &str| inbox.join(name).to_str().unwrap().to_owned();
-    arrive(&inbox, "a.csv", "1\n");
-    assert_eq!(sched.until_lines("taken", 1), [path("a.csv")]);
-    sched.kill_9();
-    arrive(&inbox, "b.csv", "1\n");
-    sched.start();
-    assert_eq!(sched.until_lines("taken", 2), [path("a.csv"), path("b.csv")]);
-    sched.restart();
-    // Whoever took one that was there already would have taken it before this one.
-    arrive(&inbox, "c.csv", "1\n");
-    sched.until_lines("taken", 3);
-    sched.until_idle();
-    assert_eq!(sched.lines("taken"), [path("a.csv"), path("b.csv"), path("c.csv")]);
-    assert_eq!(sched.instances("inbox.t.v1").len(), 3);
-}
-
-#[test]
-fn the_same_name_with_new_content_is_a_new_arrival() {
-    let sched = with_inbox();
-    let inbox = sched.path("in");
-    arrive(&inbox, "a.csv", "1\n");
-    sched.until_lines("taken", 1);
-    arrive(&inbox, "a.csv", "1\n2\n");
-    sched.until_lines("taken", 2);
-    sched.until_idle();
-    assert_eq!(sched.instances("inbox.t.v1").len(), 2);
-}
-
-#[test]
-fn only_regular_files_with_fitting_names_arrive_and_hostile_names_are_data() {
-    let sched = with_inbox();
-    let inbox = sched.path("in");
-    fs::create_dir(inbox.join("d.csv")).unwrap();
-    std::os::unix::fs::symlink("nowhere", inbox.join("l.csv")).unwrap();
-    let _fifo = crate::harness::Gate::new(&inbox.join("p.csv"));
-    arrive(&inbox, "x.csv.part", "1\n");
-    let name = "a b;touch $(echo pwned) 'q\".csv";
-    arrive(&inbox, name, "1\n");
-    assert_eq!(sched.until_lines("taken", 1), [inbox.join(name).to_str().unwrap()]);
-    sched.until_idle();
-    assert_eq!(sched.instances("inbox.t.v1").len(), 1);
-    assert!(!sched.path("pwned").exists());
-}
-
-#[test]
-fn a_folder_that_appears_later_is_watched_too() {
-    let sched = Sched::new();
-    let trigger = json!({"file": sched.path("late").join("*.csv"), "settleMs": 100});
-    let spec = triggered("late.t.v1", "echo x >> taken", &trigger);
-    sched.put(&spec.with(&json!({"workingDir": sched.dir()})));
-    fs::create_dir(sched.path("late")).unwrap();
-    arrive(&sched.path("late"), "a.csv", "1\n");
-    sched.until_lines("taken", 1);
-    fs::remove_dir_all(sched.path("late")).unwrap();
-    fs::create_dir(sched.path("late")).unwrap();
-    arrive(&sched.path("late"), "b.csv", "22\n");
-    sched.until_lines("taken", 2);
 }
 
 #[test]

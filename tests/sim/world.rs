@@ -94,14 +94,36 @@ enum Message {
 /// What happens at some time.
 #[derive(Debug)]
 enum Thing {
-    ToEngine { from: usize, epoch: u64, event: Event },
-    ToExecutor { to: usize, epoch: u64, message: Message },
-    Start { on: usize, incarnation: u64, of: AttemptRef },
-    End { on: usize, incarnation: u64, of: AttemptRef, by_term: bool },
-    Connect { executor: usize, incarnation: u64 },
+    ToEngine {
+        from: usize,
+        epoch: u64,
+        event: Event,
+    },
+    ToExecutor {
+        to: usize,
+        epoch: u64,
+        message: Message,
+    },
+    Start {
+        on: usize,
+        incarnation: u64,
+        of: AttemptRef,
+    },
+    End {
+        on: usize,
+        incarnation: u64,
+        of: AttemptRef,
+        by_term: bool,
+    },
+    Connect {
+        executor: usize,
+        incarnation: u64,
+    },
     Revive(usize),
     DaemonUp,
     ReadFiles,
+    /// Whoever looks for arrived files has looked once.
+    FilesRead,
     Operation,
     Fault,
 }
@@ -495,7 +517,11 @@ impl World {
                 self.send(to, Message::Forget(of));
             }
             Command::Reply { answer, .. } => self.answered(&answer)?,
-            Command::Attach { .. } | Command::WatchFiles(_) | Command::Exit(_) => {}
+            Command::WatchFiles(_) => {
+                let wait = self.rng.range(0, 100);
+                self.at(wait, Thing::FilesRead);
+            }
+            Command::Attach { .. } | Command::Exit(_) => {}
         }
         Ok(())
     }
@@ -597,6 +623,7 @@ impl World {
                 }
             }
             Thing::ReadFiles => self.read_files(),
+            Thing::FilesRead => self.feed(Event::FilesRead),
             Thing::Operation => {
                 if self.calm {
                     return Ok(());

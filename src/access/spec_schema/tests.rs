@@ -213,7 +213,7 @@ fn what_has_the_wrong_form_does_not_fit_the_schema() {
         json!({"timeoutMs": 3_153_600_000_001_u64}),
         json!({"dependencyTimeoutMs": 0}),
         json!({"triggers": [{"every": 999}]}),
-        json!({"triggers": [{"file": "/x", "pollMs": 0}]}),
+        json!({"triggers": [{"file": "/x", "pollMs": 9}]}),
         json!({"triggers": [{"file": ""}]}),
         json!({"python": {"interpreter": "python3"}}),
         json!({"taskType": "FLINK", "spark": {"master": "yarn"}}),

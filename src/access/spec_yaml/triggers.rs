@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::placeholders::{Place as Stage, Source};
 use super::{Reading, absolute_from};
 use crate::access::yaml::fields::{Fields, Item, Place, shorten};
+use crate::limits;
 use crate::model::cron::CronExpr;
 use crate::model::id::TaskId;
 use crate::model::spec::{
@@ -249,8 +250,14 @@ impl Reading<'_> {
     fn file(&mut self, value: &Item<'_>, keys: &Particular<'_>) -> Option<TriggerKind> {
         let findings = &mut self.findings;
         let settle = keys.settle.as_ref().and_then(|i| i.duration(Duration::ZERO, findings));
-        let least = Duration::from_millis(1);
-        let poll = keys.poll.as_ref().and_then(|i| i.duration(least, findings));
+        let poll = keys.poll.as_ref().and_then(|i| i.duration(limits::POLL_LEAST, findings));
+        if let (Some(item), Some(poll)) = (&keys.poll, poll)
+            && poll > limits::RESCAN_EVERY
+        {
+            let every = limits::RESCAN_EVERY;
+            let message = format!("everything is looked at every {every:?} anyway");
+            findings.warning(&item.place, message);
+        }
         let text = value.word(findings)?;
         // The folder's own name is no pattern.
         let base = glob::Pattern::escape(&self.base.to_string_lossy());

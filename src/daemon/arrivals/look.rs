@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::pattern::{Pattern, names};
-use super::tracker::{Found, Key, Tracker};
-use super::walk::{Walked, Walker, look_at};
+use super::tracker::{Found, Key, Tracker, Wanted};
+use super::walk::{Bounds, FileSystemOf, Walked, Walker, look_at};
 use crate::daemon::clock::Clock;
-use crate::daemon::watch::{DirWatch, HintReader, Writer};
+use crate::daemon::watch::{DirIdentity, DirWatch, HintReader, Writer, identity};
 use crate::limits;
 use crate::model::command::FileWatch;
 
@@ -25,39 +25,27 @@ const WALK_REST: u32 = 4;
 /// comes later is told by the watches, or by the slow rescan.
 const WALKS_MAX: usize = 8;
 
-/// Directories of a pattern whose file system is asked for.
-const MOUNT_LOOKS_MAX: usize = 16;
-
 /// Notes in the daemon's status.
 const NOTES_MAX: usize = 100;
-
-/// File systems, by the kernel's magic numbers, on which others change files without an event
-/// here: NFS, SMB (three), FUSE, 9P, Ceph, AFS, Lustre.
-const REMOTE: [u32; 9] = [
-    0x6969,
-    0x517b,
-    0xff53_4d42,
-    0xfe53_4d42,
-    0x6573_5546,
-    0x0102_1997,
-    0x00c3_6400,
-    0x5346_414f,
-    0x0bd0_0bd0,
-];
 
 /// All that looking needs.
 pub(super) struct Looker {
     clock: Clock,
+    file_system: FileSystemOf,
     dirs: DirWatch,
     hints: HintReader,
     tracker: Tracker,
     routes: BTreeMap<Arc<str>, Route>,
-    /// What `routes` were made from.
-    followed: Vec<FileWatch>,
+    /// What `routes` were made from; `None`: nothing has been asked for yet.
+    followed: Option<Vec<FileWatch>>,
     /// Patterns that cannot be followed, and why.
     refused: Vec<String>,
     /// The next slow rescan.
     rescan: Duration,
+    /// Watched directories whose parent is not, and which they are.
+    tops: BTreeMap<PathBuf, Option<DirIdentity>>,
+    /// The next check that they are still the same.
+    next_check: Duration,
     /// Directories came or went: all patterns have to be walked again.
     is_restructured: bool,
     /// The earliest time for that.
@@ -67,25 +55,36 @@ pub(super) struct Looker {
 /// One pattern.
 struct Route {
     pattern: Pattern,
+    settle: Duration,
     poll: Option<Duration>,
+    /// See [`Walked::remote`].
+    remote: Option<(PathBuf, &'static str)>,
     next_poll: Duration,
     dirs: BTreeSet<PathBuf>,
     notes: BTreeSet<String>,
 }
 
 impl Looker {
-    pub(super) fn new(clock: Clock) -> (Self, HintReader) {
+    /// Looks for nothing yet. `taken`: patterns with the paths that an earlier process reported.
+    pub(super) fn new(
+        clock: Clock,
+        file_system: FileSystemOf,
+        taken: Vec<(String, String)>,
+    ) -> (Self, HintReader) {
         let (dirs, hints) = DirWatch::new();
         let reader = hints.clone();
         let looker = Self {
             clock,
+            file_system,
             dirs,
             hints,
-            tracker: Tracker::default(),
+            tracker: Tracker::knowing(taken),
             routes: BTreeMap::new(),
-            followed: Vec::new(),
+            followed: None,
             refused: Vec::new(),
             rescan: Duration::MAX,
+            tops: BTreeMap::new(),
+            next_check: Duration::MAX,
             is_restructured: false,
             walk_not_before: Duration::ZERO,
         };
@@ -95,10 +94,10 @@ impl Looker {
     /// Follows exactly these. Two triggers of one pattern are followed as one, with the longer
     /// settle time and the shorter period.
     pub(super) fn follow(&mut self, watches: Vec<FileWatch>) {
-        if self.followed == watches {
+        if self.followed.as_ref() == Some(&watches) {
             return;
         }
-        let mut settles: BTreeMap<Arc<str>, Duration> = BTreeMap::new();
+        let mut wanted: BTreeMap<Arc<str>, Wanted> = BTreeMap::new();
         let mut routes: BTreeMap<Arc<str>, Route> = BTreeMap::new();
         self.refused.clear();
         for watch in &watches {
@@ -116,30 +115,44 @@ impl Looker {
                     }
                 }
             }
-            let settle = settles.entry(text).or_default();
-            *settle = watch.settle.max(*settle);
+            let wanted = wanted.entry(text).or_default();
+            wanted.settle = watch.settle.max(wanted.settle);
+            wanted.listeners.insert(watch.task_id.clone());
+        }
+        for (text, route) in &mut routes {
+            route.settle = wanted.get(text).map_or(Duration::ZERO, |wanted| wanted.settle);
         }
         self.routes = routes;
-        self.followed = watches;
-        self.tracker.follow(&settles);
-        self.rescan = if settles.is_empty() { Duration::MAX } else { Duration::ZERO };
+        self.followed = Some(watches);
+        self.tracker.follow(&wanted);
+        self.rescan = if wanted.is_empty() { Duration::MAX } else { Duration::ZERO };
     }
 
     /// Looks at whatever deserves it by now.
     pub(super) fn look(&mut self) -> Found {
         let mut found = Found::default();
+        self.tracker.tell_news(&mut found);
         self.follow_hints(&mut found);
         for key in self.tracker.due(self.clock.elapsed()) {
             let (sight, _) = look_at(Path::new(&*key.1));
             self.tracker.see(self.clock.elapsed(), &key, sight, false, &mut found);
         }
         let now = self.clock.elapsed();
+        if now >= self.next_check {
+            self.is_restructured |= self.tops.iter().any(|(dir, is)| identity(dir) != *is);
+            self.next_check = now + limits::FOLDER_CHECK_EVERY;
+        }
         if now >= self.rescan || (self.is_restructured && now >= self.walk_not_before) {
             self.walk_all(&mut found);
         } else {
             self.poll(now, &mut found);
         }
         found
+    }
+
+    /// Whether there is something that it was asked to follow, be it nothing.
+    pub(super) const fn is_following(&self) -> bool {
+        self.followed.is_some()
     }
 
     /// When [`Self::look`] has something to do without a hint.
@@ -149,7 +162,9 @@ impl Looker {
         polls
             .map(|route| route.next_poll)
             .chain(self.tracker.next_deadline())
-            .fold(self.rescan.min(restructured), Duration::min)
+            .chain([self.rescan, restructured, self.next_check])
+            .min()
+            .unwrap_or(Duration::MAX)
     }
 
     /// What stands in the way of seeing files at once.
@@ -157,14 +172,20 @@ impl Looker {
         let mut notes = self.refused.clone();
         notes.extend(self.dirs.status().map(|why| format!("file triggers: {why}")));
         for (text, route) in &self.routes {
-            notes.extend(route.notes.iter().map(|note| format!("file trigger {text}: {note}")));
+            let notes_of = route.notes.iter().cloned().chain(route.remote_note());
+            notes.extend(notes_of.map(|note| format!("file trigger {text}: {note}")));
         }
         notes.truncate(NOTES_MAX);
         notes
     }
 
     fn period(&self, route: &Route) -> Option<Duration> {
-        route.poll.or_else(|| self.dirs.status().map(|_| POLL_EVERY))
+        let by_need = || {
+            let deaf = self.dirs.status().map(|_| POLL_EVERY);
+            let remote = route.remote.as_ref().map(|_| limits::POLL_REMOTE_EVERY);
+            deaf.into_iter().chain(remote).min()
+        };
+        route.poll.or_else(by_need)
     }
 
     /// Bounded by the number of changes: each changed path is looked at once, whatever else is
@@ -233,27 +254,36 @@ impl Looker {
 
     fn walk(&mut self, texts: &[Arc<str>], found: &mut Found) {
         let clock = self.clock.clone();
-        let mut walker = Walker::new(&clock);
+        let mut walker = Walker::new(&clock, self.file_system, Bounds::USUAL);
         for text in texts {
             let began = clock.elapsed();
+            let Some(route) = self.routes.get_mut(text) else { continue };
+            let Walked { seen, dirs, notes, remote, is_complete } = walker.walk(&route.pattern);
+            let now = clock.elapsed();
+            let is_moved = route.dirs != dirs;
+            (route.dirs, route.notes, route.remote) = (dirs, notes, remote);
+            self.tracker.set_settle(text, route.settle());
             let Some(route) = self.routes.get(text) else { continue };
             let period = self.period(route);
-            let walked = walker.walk(&route.pattern);
-            let now = clock.elapsed();
-            let Some(route) = self.routes.get_mut(text) else { continue };
+            self.is_restructured |= period.is_some() && is_moved;
             let rest = now.saturating_sub(began) * WALK_REST;
-            route.next_poll = now + period.unwrap_or_default().max(rest);
-            let Walked { seen, dirs, notes, is_complete } = walked;
-            self.is_restructured |= period.is_some() && route.dirs != dirs;
-            route.notes = notes;
-            route.notes.extend(route.remote_note(&dirs));
-            route.dirs = dirs;
+            let next_poll = now + period.unwrap_or_default().max(rest);
+            if let Some(route) = self.routes.get_mut(text) {
+                route.next_poll = next_poll;
+            }
             self.tracker.see_all(now, text, seen, is_complete, found);
         }
     }
 
     fn set_watches(&mut self) -> bool {
-        let wanted = self.routes.values().flat_map(|route| route.dirs.iter().cloned()).collect();
+        let all = self.routes.values().flat_map(|route| route.dirs.iter().cloned());
+        let wanted: BTreeSet<PathBuf> = all.collect();
+        let is_top = |dir: &&PathBuf| dir.parent().is_none_or(|parent| !wanted.contains(parent));
+        // Before they are watched: one that is replaced meanwhile is noticed by the next check.
+        self.tops = wanted.iter().filter(is_top).map(|dir| (dir.clone(), identity(dir))).collect();
+        let nothing = self.tops.is_empty();
+        self.next_check =
+            if nothing { Duration::MAX } else { self.clock.elapsed() + limits::FOLDER_CHECK_EVERY };
         self.dirs.set(&wanted)
     }
 }
@@ -262,7 +292,9 @@ impl Route {
     const fn new(pattern: Pattern, poll: Option<Duration>) -> Self {
         Self {
             pattern,
+            settle: Duration::ZERO,
             poll,
+            remote: None,
             next_poll: Duration::ZERO,
             dirs: BTreeSet::new(),
             notes: BTreeSet::new(),
@@ -275,20 +307,27 @@ impl Route {
         from.next().is_some_and(|dir| dir.starts_with(path))
     }
 
-    /// Known fault B161: such mounts give no events and no error.
-    fn remote_note(&self, dirs: &BTreeSet<PathBuf>) -> Option<String> {
-        if self.poll.is_some() {
-            return None;
+    /// Where attributes are cached, as on a remote file system, two looks within a moment may see
+    /// the same although the file grows.
+    fn settle(&self) -> Duration {
+        if self.poll.is_none() && self.remote.is_some() {
+            self.settle.max(limits::POLL_REMOTE_EVERY)
+        } else {
+            self.settle
         }
-        let dir = dirs.iter().take(MOUNT_LOOKS_MAX).find(|dir| is_remote(dir))?;
-        Some(format!("{} gives no events for changes made elsewhere: set pollMs", dir.display()))
+    }
+
+    /// Why it is looked at now and then, if nobody asked for that.
+    fn remote_note(&self) -> Option<String> {
+        let (dir, kind) = self.remote.as_ref().filter(|_| self.poll.is_none())?;
+        Some(format!(
+            "{} is on a remote file system ({kind}), where changes made elsewhere give no event: \
+             it is looked at every {:?}; pollMs sets another period",
+            dir.display(),
+            limits::POLL_REMOTE_EVERY
+        ))
     }
 }
 
-fn is_remote(dir: &Path) -> bool {
-    nix::sys::statfs::statfs(dir).is_ok_and(|fs| {
-        // The numbers have 32 bits; some are negative where the field is signed.
-        let magic = fs.filesystem_type().0 & 0xffff_ffff;
-        REMOTE.iter().any(|remote| i64::from(*remote) == magic)
-    })
-}
+#[cfg(test)]
+mod tests;

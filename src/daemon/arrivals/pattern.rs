@@ -1,5 +1,6 @@
 //! A `file:` trigger's glob, taken apart at its slashes. Pure: knows names, touches no file.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Component, Path};
 
@@ -67,9 +68,7 @@ impl Pattern {
 
     /// How a path of these names stands to it.
     pub(super) fn fit(&self, names: &[&OsStr]) -> Fit {
-        let mut fit = Fit::default();
-        fit_names(&self.parts, names, &mut fit);
-        fit
+        fit_names(&self.parts, names)
     }
 }
 
@@ -84,23 +83,33 @@ pub(super) fn names(path: &Path) -> Vec<&OsStr> {
     path.components().filter_map(name).collect()
 }
 
-fn fit_names(parts: &[Part], names: &[&OsStr], fit: &mut Fit) {
-    match (parts, names) {
-        ([], []) => fit.is_match = true,
-        ([], [_, ..]) => {}
-        ([_, ..], []) => fit.is_way = true,
-        ([Part::AnyDepth, later @ ..], [name, more @ ..]) => {
-            fit_names(later, names, fit);
-            if !is_hidden(name) {
-                fit_names(parts, more, fit);
+/// How names stand to parts; each name is looked at once for each part, however many `**` there
+/// are.
+fn fit_names(parts: &[Part], names: &[&OsStr]) -> Fit {
+    let mut fit = Fit::default();
+    let mut reached = BTreeSet::new();
+    reach(parts, 0, &mut reached);
+    for (at, name) in names.iter().enumerate() {
+        let is_last_name = at + 1 == names.len();
+        for place in std::mem::take(&mut reached) {
+            match parts.get(place..).unwrap_or_default() {
+                [Part::AnyDepth, ..] if !is_hidden(name) => reach(parts, place, &mut reached),
+                [] | [Part::AnyDepth, ..] => {}
+                [last] => fit.is_match |= is_last_name && last.accepts_file(name),
+                [part, ..] if part.accepts(name) => reach(parts, place + 1, &mut reached),
+                [_, ..] => {}
             }
         }
-        ([last], [name]) => fit.is_match |= last.accepts_file(name),
-        ([part, later @ ..], [name, more @ ..]) => {
-            if part.accepts(name) {
-                fit_names(later, more, fit);
-            }
-        }
+    }
+    fit.is_way = !reached.is_empty();
+    fit
+}
+
+/// Notes that the next name may stand for the part at `place`, or for one behind its `**`.
+fn reach(parts: &[Part], place: usize, reached: &mut BTreeSet<usize>) {
+    reached.insert(place);
+    if parts.get(place) == Some(&Part::AnyDepth) {
+        reach(parts, place + 1, reached);
     }
 }
 
@@ -174,6 +183,14 @@ mod tests {
         assert_eq!(fit("/in/**/*.csv", "/in/a/b/c.csv"), (true, true));
         assert_eq!(fit("/in/**/*.csv", "/in/.git/c.csv"), (false, false));
         assert_eq!(fit("/in/**", "/in/a/b"), (true, true));
+    }
+
+    #[test]
+    fn many_stars_are_no_burden() {
+        let pattern = format!("{}/x", "/**/a".repeat(30));
+        let path = "/a".repeat(120);
+        assert_eq!(fit(&pattern, &path), (false, true));
+        assert_eq!(fit(&pattern, &format!("{path}/x")), (true, true));
     }
 
     #[test]

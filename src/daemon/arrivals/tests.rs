@@ -2,10 +2,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::model::event::FileArrival;
+use crate::model::event::{FileArrival, FileIdentity};
+use crate::model::id::TaskId;
 
 /// Far longer than anything here takes; a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -25,6 +26,12 @@ struct World {
     stop: CancellationToken,
     arrived: Vec<FileArrival>,
     gone: BTreeSet<String>,
+    /// Times that the first look was told to be over.
+    reads: u32,
+}
+
+fn task(name: &str) -> TaskId {
+    TaskId::parse(&format!("{name}.t.v1")).unwrap()
 }
 
 impl World {
@@ -33,31 +40,47 @@ impl World {
         Self::prepared(pattern, settle, None, |_| {}).await
     }
 
-    /// Returns once the watches are set, which a file that is there at the start tells: it is
-    /// looked at a second time after that.
     async fn prepared(
         pattern: &str,
         settle: Duration,
         poll: Option<Duration>,
-        prepare: impl FnOnce(&std::path::Path),
+        prepare: impl FnOnce(&Path),
+    ) -> Self {
+        Self::knowing(&[], pattern, settle, poll, prepare).await
+    }
+
+    /// `taken`: names below the root that an earlier process reported. Returns once the watches are set, which a file that is there at the start tells: it is
+    /// looked at a second time after that.
+    async fn knowing(
+        taken: &[&str],
+        pattern: &str,
+        settle: Duration,
+        poll: Option<Duration>,
+        prepare: impl FnOnce(&Path),
     ) -> Self {
         let root = tempfile::tempdir().unwrap();
         prepare(root.path());
         let pattern = format!("{}/{pattern}", root.path().display());
+        let taken = taken.iter().map(|name| root.path().join(name).display().to_string());
+        let taken = taken.map(|path| (pattern.clone(), path)).collect();
         let marker = root.path().join(".marker");
         fs::write(&marker, "").unwrap();
         let marker_watch = FileWatch {
+            task_id: task("marker"),
             pattern: marker.display().to_string(),
             settle: Duration::from_millis(1),
             poll: None,
         };
-        let (watches, receiver) =
-            watch::channel(vec![FileWatch { pattern, settle, poll }, marker_watch]);
+        let task_id = task("a");
+        let followed = vec![FileWatch { task_id, pattern, settle, poll }, marker_watch];
+        let (watches, receiver) = watch::channel(Vec::new());
         let (sender, events) = mpsc::channel(16);
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        let status = start(receiver, Clock::new(), sender, &tasks, stop.clone());
+        let status = start(receiver, taken, Clock::new(), sender, &tasks, stop.clone());
+        watches.send_replace(followed);
         let (arrived, gone) = (Vec::new(), BTreeSet::new());
-        let mut world = Self { root, watches, status, events, tasks, stop, arrived, gone };
+        let mut world =
+            Self { root, watches, status, events, tasks, stop, arrived, gone, reads: 0 };
         let marker = marker.display().to_string();
         let is_marker = |arrival: &FileArrival| arrival.path == marker;
         world.until(|world| world.arrived.iter().any(is_marker)).await;
@@ -80,6 +103,7 @@ impl World {
             match event {
                 Ok(Some(Event::FilesArrived(files))) => self.arrived.extend(files),
                 Ok(Some(Event::FilesGone(paths))) => self.gone.extend(paths),
+                Ok(Some(Event::FilesRead)) => self.reads += 1,
                 other => panic!("{other:?}; arrived {:?}, gone {:?}", self.arrived, self.gone),
             }
         }
@@ -276,10 +300,87 @@ async fn many_files_at_once_arrive_each_once() {
     assert_eq!((world.arrived.len(), paths.len()), (FILES + 1, FILES + 1));
 }
 
+/// Known fault B162: others are on time.
+#[tokio::test]
+async fn the_core_is_not_flooded_with_files() {
+    let clock = Clock::new();
+    let (looker, hints) = Looker::new(clock.clone(), file_system, Vec::new());
+    let (_watches, watches) = watch::channel(Vec::new());
+    let (status, _status) = watch::channel(Vec::new());
+    let (events, mut receiver) = mpsc::channel(64);
+    let looker = Some(looker);
+    let mut follower = Follower { looker, hints, clock, watches, events, status, has_read: false };
+    let identity = FileIdentity { device: 1, inode: 1, size: 1, mtime_ns: 1 };
+    let file = |n| FileArrival { pattern: "/in/*".to_owned(), path: format!("/in/{n}"), identity };
+    let found = Found { arrived: (0..2_000).map(file).collect(), ..Found::default() };
+    let mut sending = std::pin::pin!(follower.send(found, false));
+    let mut told = 0;
+    loop {
+        let is_over = tokio::select! {
+            biased;
+            sent = &mut sending => sent.is_ok(),
+            () = std::future::ready(()) => false,
+        };
+        assert!(receiver.len() <= 4, "{} events wait", receiver.len());
+        while let Ok(Event::FilesArrived(files)) = receiver.try_recv() {
+            told += files.len();
+        }
+        if is_over {
+            break;
+        }
+    }
+    assert_eq!(told, 2_000);
+}
+
 #[tokio::test]
 async fn it_ends_when_told_to() {
     let world = World::new("*.csv", SOON).await;
     world.stop.cancel();
     world.tasks.close();
     tokio::time::timeout(PATIENCE, world.tasks.wait()).await.unwrap();
+}
+
+/// Known fault B165.
+#[tokio::test]
+async fn a_folder_far_up_that_is_made_again_or_replaced_is_followed() {
+    let mut world = World::prepared("x/y/z/*.csv", SOON, None, |root| {
+        fs::create_dir_all(root.join("x/y/z")).unwrap();
+    })
+    .await;
+    world.write("x/y/z/1.csv", "1");
+    assert_eq!(world.arrivals_with("x/y/z/1.csv").await, ["x/y/z/1.csv 1"]);
+    fs::remove_dir_all(world.path("x")).unwrap();
+    fs::create_dir_all(world.path("x/y/z")).unwrap();
+    world.write("x/y/z/2.csv", "1");
+    assert_eq!(world.arrivals_with("x/y/z/2.csv").await, ["x/y/z/2.csv 1"]);
+    // Another tree takes its place: as a whole, then under a name that was moved away.
+    fs::create_dir_all(world.path("new/y/z")).unwrap();
+    world.write("new/y/z/3.csv", "1");
+    fs::rename(world.path("x"), world.path("old")).unwrap();
+    fs::rename(world.path("new"), world.path("x")).unwrap();
+    assert_eq!(world.arrivals_with("x/y/z/3.csv").await, ["x/y/z/3.csv 1"]);
+    world.write("x/y/z/4.csv", "1");
+    assert_eq!(world.arrivals_with("x/y/z/4.csv").await, ["x/y/z/4.csv 1"]);
+    // A folder on the way that is a link now, as with a release that is switched.
+    fs::create_dir_all(world.path("release/z")).unwrap();
+    fs::rename(world.path("x/y"), world.path("x/before")).unwrap();
+    symlink("../release", world.path("x/y")).unwrap();
+    world.write("release/z/5.csv", "1");
+    assert_eq!(world.arrivals_with("x/y/z/5.csv").await, ["x/y/z/5.csv 1"]);
+}
+
+#[tokio::test]
+async fn what_went_while_nobody_looked_is_told_before_the_first_look_is_over() {
+    let taken = ["went.csv", "stayed.csv"];
+    let mut world = World::knowing(&taken, "*.csv", SOON, None, |root| {
+        fs::write(root.join("stayed.csv"), "1").unwrap();
+    })
+    .await;
+    world.until(|world| world.reads == 1).await;
+    let went = world.path("went.csv").display().to_string();
+    assert_eq!(world.gone, BTreeSet::from([went]));
+    assert_eq!(world.arrivals_with("stayed.csv").await, ["stayed.csv 1"]);
+    world.write("new.csv", "1");
+    world.arrivals_with("new.csv").await;
+    assert_eq!(world.reads, 1);
 }

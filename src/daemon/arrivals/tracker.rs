@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::event::{FileArrival, FileIdentity};
+use crate::model::id::TaskId;
 
 /// A file that was closed after writing is looked at once more after this long: programs that
 /// copy a file's times set them after they closed it, and that would be a second arrival.
@@ -43,30 +44,89 @@ pub(super) struct Tracker {
     deadlines: BTreeSet<(Duration, Key)>,
 }
 
-#[derive(Debug)]
+/// How a pattern is followed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Wanted {
+    /// How long a file must have been unchanged.
+    pub(super) settle: Duration,
+    /// For whom.
+    pub(super) listeners: BTreeSet<TaskId>,
+}
+
+#[derive(Debug, Default)]
 struct Watched {
-    settle: Duration,
+    wanted: Wanted,
+    /// Somebody new listens, who has not been told of what is there.
+    has_news: bool,
     files: BTreeMap<Arc<str>, Standing>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// Seen, not yet long enough.
-    Changing { identity: FileIdentity, since: Duration, is_closed: bool, due: Duration },
+    /// Reported by an earlier process, not seen by this one.
+    Known,
+    /// Seen, not yet long enough. `is_told`: an earlier arrival of the path was reported.
+    Changing {
+        identity: FileIdentity,
+        since: Duration,
+        is_closed: bool,
+        due: Duration,
+        is_told: bool,
+    },
     /// Reported.
     Taken { identity: FileIdentity },
 }
 
+impl Standing {
+    /// Whether whoever hears of arrivals has heard of the path, and must hear that it is gone.
+    const fn is_told(self) -> bool {
+        match self {
+            Self::Known | Self::Taken { .. } => true,
+            Self::Changing { is_told, .. } => is_told,
+        }
+    }
+}
+
 impl Tracker {
+    /// A tracker that knows what an earlier process has reported: patterns with paths. Whatever of
+    /// it is not there when the pattern is first read is gone.
+    pub(super) fn knowing(taken: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut tracker = Self::default();
+        for (pattern, path) in taken {
+            let watched = tracker.patterns.entry(Arc::from(pattern)).or_default();
+            watched.files.insert(Arc::from(path), Standing::Known);
+        }
+        tracker
+    }
+
     /// Follows exactly these patterns; what is known of the others is forgotten.
-    pub(super) fn follow(&mut self, patterns: &BTreeMap<Arc<str>, Duration>) {
+    pub(super) fn follow(&mut self, patterns: &BTreeMap<Arc<str>, Wanted>) {
         self.patterns.retain(|pattern, _| patterns.contains_key(pattern));
         self.deadlines.retain(|(_, (pattern, _))| patterns.contains_key(pattern));
-        for (pattern, settle) in patterns {
-            self.patterns
-                .entry(Arc::clone(pattern))
-                .and_modify(|watched| watched.settle = *settle)
-                .or_insert_with(|| Watched { settle: *settle, files: BTreeMap::new() });
+        for (pattern, wanted) in patterns {
+            let watched = self.patterns.entry(Arc::clone(pattern)).or_default();
+            watched.has_news |= !wanted.listeners.is_subset(&watched.wanted.listeners);
+            watched.wanted = wanted.clone();
+        }
+    }
+
+    /// How long a file must have been unchanged from now on.
+    pub(super) fn set_settle(&mut self, pattern: &str, settle: Duration) {
+        if let Some(watched) = self.patterns.get_mut(pattern) {
+            watched.wanted.settle = settle;
+        }
+    }
+
+    /// Reports once more what was reported of patterns to which somebody new listens: whoever has
+    /// taken it before knows.
+    pub(super) fn tell_news(&mut self, found: &mut Found) {
+        for (pattern, watched) in self.patterns.iter_mut().filter(|(_, watched)| watched.has_news) {
+            watched.has_news = false;
+            for (path, standing) in &watched.files {
+                if let Standing::Taken { identity } = *standing {
+                    found.arrived.push(arrival(pattern, path, identity));
+                }
+            }
         }
     }
 
@@ -86,14 +146,16 @@ impl Tracker {
             self.deadlines.remove(&(due, (Arc::clone(pattern), Arc::clone(path))));
         }
         let after = match sight {
-            Sight::File(identity) => Some(step(before, identity, is_closed, watched.settle, now)),
+            Sight::File(identity) => {
+                Some(step(before, identity, is_closed, watched.wanted.settle, now))
+            }
             Sight::Absent => None,
-            Sight::Unknown => before.map(|standing| put_off(standing, watched.settle, now)),
+            Sight::Unknown => before.map(|standing| put_off(standing, watched.wanted.settle, now)),
         };
         match after {
             None => {
                 watched.files.remove(path);
-                if matches!(before, Some(Standing::Taken { .. })) {
+                if before.is_some_and(Standing::is_told) {
                     found.gone.insert(Arc::clone(path));
                 }
             }
@@ -104,13 +166,9 @@ impl Tracker {
                         self.deadlines.insert((due, (Arc::clone(pattern), Arc::clone(path))));
                     }
                     Standing::Taken { identity } if before != after => {
-                        found.arrived.push(FileArrival {
-                            pattern: pattern.to_string(),
-                            path: path.to_string(),
-                            identity,
-                        });
+                        found.arrived.push(arrival(pattern, path, identity));
                     }
-                    Standing::Taken { .. } => {}
+                    Standing::Taken { .. } | Standing::Known => {}
                 }
             }
         }
@@ -151,6 +209,10 @@ impl Tracker {
     }
 }
 
+fn arrival(pattern: &str, path: &str, identity: FileIdentity) -> FileArrival {
+    FileArrival { pattern: pattern.to_owned(), path: path.to_owned(), identity }
+}
+
 /// A file seen with this identity.
 fn step(
     before: Option<Standing>,
@@ -163,20 +225,21 @@ fn step(
         Some(Standing::Taken { identity: taken }) if taken == identity => {
             Standing::Taken { identity }
         }
-        Some(Standing::Changing { identity: last, since, is_closed: was_closed, .. })
-            if last == identity =>
-        {
+        Some(Standing::Changing {
+            identity: last, since, is_closed: was_closed, is_told, ..
+        }) if last == identity => {
             let is_closed = is_closed || was_closed;
             let due = since.saturating_add(quiet(is_closed, settle));
             if due <= now {
                 Standing::Taken { identity }
             } else {
-                Standing::Changing { identity, since, is_closed, due }
+                Standing::Changing { identity, since, is_closed, due, is_told }
             }
         }
-        None | Some(Standing::Taken { .. } | Standing::Changing { .. }) => {
+        None | Some(Standing::Known | Standing::Taken { .. } | Standing::Changing { .. }) => {
             let due = now.saturating_add(quiet(is_closed, settle));
-            Standing::Changing { identity, since: now, is_closed, due }
+            let is_told = before.is_some_and(Standing::is_told);
+            Standing::Changing { identity, since: now, is_closed, due, is_told }
         }
     }
 }
@@ -184,10 +247,10 @@ fn step(
 /// A look that told nothing starts the quiet time again.
 fn put_off(standing: Standing, settle: Duration, now: Duration) -> Standing {
     match standing {
-        Standing::Taken { .. } => standing,
-        Standing::Changing { identity, is_closed, .. } => {
+        Standing::Known | Standing::Taken { .. } => standing,
+        Standing::Changing { identity, is_closed, is_told, .. } => {
             let due = now.saturating_add(settle.max(CLOSE_SETTLE));
-            Standing::Changing { identity, since: now, is_closed, due }
+            Standing::Changing { identity, since: now, is_closed, due, is_told }
         }
     }
 }

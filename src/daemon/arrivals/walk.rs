@@ -11,13 +11,30 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::file_system::FileSystem;
 use super::pattern::{Part, Pattern, is_hidden};
 use super::tracker::Sight;
 use crate::daemon::clock::Clock;
 use crate::model::event::FileIdentity;
 
-/// Directories of one pattern that are watched; what lies beyond is not seen.
-const DIRS_MAX: usize = 10_000;
+/// How far one walk goes; what lies beyond is seen only when something tells of it. A pattern such
+/// as `/**` holds nothing else up for long.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// Directories that are watched.
+    pub(super) dirs: usize,
+    /// Matches.
+    pub(super) files: usize,
+    /// Names in one directory.
+    pub(super) names: usize,
+    /// Time.
+    pub(super) within: Duration,
+}
+
+impl Bounds {
+    pub(super) const USUAL: Self =
+        Self { dirs: 10_000, files: 200_000, names: 500_000, within: Duration::from_secs(10) };
+}
 
 /// What a walk along one pattern gave.
 #[derive(Debug, Default)]
@@ -28,6 +45,9 @@ pub(super) struct Walked {
     pub(super) dirs: BTreeSet<PathBuf>,
     /// Directories that could not be read, or are waited for; for the daemon's status.
     pub(super) notes: BTreeSet<String>,
+    /// A directory of it is on a file system on which changes made elsewhere give no event: which,
+    /// and on what.
+    pub(super) remote: Option<(PathBuf, &'static str)>,
     /// Nothing was left out.
     pub(super) is_complete: bool,
 }
@@ -35,30 +55,43 @@ pub(super) struct Walked {
 /// Walks along patterns; a directory that several of them share is read once.
 pub(super) struct Walker<'a> {
     clock: &'a Clock,
+    file_system: FileSystemOf,
+    bounds: Bounds,
+    until: Duration,
     listings: BTreeMap<PathBuf, Rc<Listing>>,
 }
 
+/// Says what a directory is on.
+pub(super) type FileSystemOf = fn(&Path) -> FileSystem;
+
 struct Listing {
     entries: Vec<(OsString, Option<FileType>)>,
+    file_system: FileSystem,
+    is_whole: bool,
     failure: Option<io::Error>,
 }
 
 impl<'a> Walker<'a> {
-    pub(super) const fn new(clock: &'a Clock) -> Self {
-        Self { clock, listings: BTreeMap::new() }
+    pub(super) fn new(clock: &'a Clock, file_system: FileSystemOf, bounds: Bounds) -> Self {
+        let (until, listings) = (Duration::MAX, BTreeMap::new());
+        Self { clock, file_system, bounds, until, listings }
     }
 
     pub(super) fn walk(&mut self, pattern: &Pattern) -> Walked {
+        self.until = self.clock.elapsed().saturating_add(self.bounds.within);
         let mut walked = Walked { is_complete: true, ..Walked::default() };
         self.descend(Path::new("/"), pattern.parts(), &mut walked);
         walked
     }
 
     fn descend(&mut self, dir: &Path, parts: &[Part], walked: &mut Walked) {
-        if walked.dirs.len() >= DIRS_MAX {
-            walked.is_complete = false;
-            walked.notes.insert(format!("more than {DIRS_MAX} directories: not all are watched"));
-            return;
+        if walked.dirs.len() >= self.bounds.dirs {
+            let max = self.bounds.dirs;
+            return walked.cut_short(format!("more than {max} folders: not all are watched"));
+        }
+        if self.clock.elapsed() >= self.until {
+            let max = self.bounds.within;
+            return walked.cut_short(format!("not all folders are looked at within {max:?}"));
         }
         match parts {
             [] => {}
@@ -108,37 +141,56 @@ impl<'a> Walker<'a> {
 
     fn files(&mut self, dir: &Path, last: &Part, walked: &mut Walked) {
         if let Part::Literal(name) = last {
-            walked.dirs.insert(dir.to_owned());
-            return self.file(dir.join(name), walked);
+            if walked.enters(dir, (self.file_system)(dir)) {
+                self.file(&dir.join(name), walked);
+            }
+            return;
         }
         for (name, _) in &self.list(dir, walked).entries {
             if last.accepts_file(name) {
-                self.file(dir.join(name), walked);
+                if walked.seen.len() >= self.bounds.files {
+                    let max = self.bounds.files;
+                    return walked.cut_short(format!(
+                        "more than {max} files match: of the others only changes are seen"
+                    ));
+                }
+                self.file(&dir.join(name), walked);
             } else if name.to_str().is_none() {
-                walked.notes.insert(format!("names in {} that are not UTF-8", dir.display()));
+                walked.note_unreadable_name(dir);
             }
         }
     }
 
-    fn file(&self, path: PathBuf, walked: &mut Walked) {
-        let (sight, _) = look_at(&path);
-        if let Ok(path) = path.into_os_string().into_string()
-            && sight != Sight::Absent
-        {
-            walked.seen.insert(Arc::from(path), (sight, self.clock.elapsed()));
+    fn file(&self, path: &Path, walked: &mut Walked) {
+        let (sight, _) = look_at(path);
+        if sight == Sight::Absent {
+            return;
+        }
+        match path.to_str() {
+            Some(path) => {
+                walked.seen.insert(Arc::from(path), (sight, self.clock.elapsed()));
+            }
+            None => walked.note_unreadable_name(path.parent().unwrap_or(path)),
         }
     }
 
     fn list(&mut self, dir: &Path, walked: &mut Walked) -> Rc<Listing> {
-        walked.dirs.insert(dir.to_owned());
         let listing = match self.listings.get(dir) {
             Some(listing) => Rc::clone(listing),
             None => {
-                let listing = Rc::new(list(dir));
+                let listing = Rc::new(list(dir, (self.file_system)(dir), self.bounds.names));
                 self.listings.insert(dir.to_owned(), Rc::clone(&listing));
                 listing
             }
         };
+        walked.enters(dir, listing.file_system);
+        if !listing.is_whole {
+            let max = self.bounds.names;
+            walked.cut_short(format!(
+                "{} holds more than {max} names: of the others only changes are seen",
+                dir.display()
+            ));
+        }
         if let Some(error) = &listing.failure {
             // What cannot be read has not gone.
             walked.is_complete = false;
@@ -148,8 +200,42 @@ impl<'a> Walker<'a> {
     }
 }
 
-fn list(dir: &Path) -> Listing {
-    let mut listing = Listing { entries: Vec::new(), failure: None };
+impl Walked {
+    fn cut_short(&mut self, why: String) {
+        self.is_complete = false;
+        self.notes.insert(why);
+    }
+
+    fn note_unreadable_name(&mut self, dir: &Path) {
+        let dir = dir.display();
+        self.notes.insert(format!("{dir} holds names that are not UTF-8; they do not arrive"));
+    }
+
+    /// Whether files of a directory can arrive; then it is watched.
+    fn enters(&mut self, dir: &Path, on: FileSystem) -> bool {
+        match on {
+            FileSystem::Local => {}
+            FileSystem::Remote(kind) => {
+                self.remote.get_or_insert_with(|| (dir.to_owned(), kind));
+            }
+            FileSystem::Kernel(kind) => {
+                let dir = dir.display();
+                self.notes.insert(format!(
+                    "{dir} shows the kernel's state ({kind}), not files; nothing in it arrives"
+                ));
+                return false;
+            }
+        }
+        self.dirs.insert(dir.to_owned());
+        true
+    }
+}
+
+fn list(dir: &Path, file_system: FileSystem, names_max: usize) -> Listing {
+    let mut listing = Listing { entries: Vec::new(), file_system, is_whole: true, failure: None };
+    if matches!(file_system, FileSystem::Kernel(_)) {
+        return listing;
+    }
     let reader = match std::fs::read_dir(dir) {
         Ok(reader) => reader,
         Err(error) => {
@@ -158,6 +244,10 @@ fn list(dir: &Path) -> Listing {
         }
     };
     for entry in reader {
+        if listing.entries.len() >= names_max {
+            listing.is_whole = false;
+            break;
+        }
         match entry {
             Ok(entry) => listing.entries.push((entry.file_name(), entry.file_type().ok())),
             Err(error) => {
@@ -200,3 +290,6 @@ fn identity(meta: &Metadata) -> FileIdentity {
         mtime_ns: seconds.saturating_add(meta.mtime_nsec()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,15 @@ use super::*;
 /// Far longer than anything here takes; a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+impl DirWatch {
+    /// What the kernel does when its queue of events is full: what was heard is lost.
+    pub(in crate::daemon) fn overflow(&self) {
+        drop(std::mem::take(&mut self.marks.lock().hints));
+        let overflow = notify::Event::new(EventKind::Other);
+        self.marks.hear(Ok(overflow.set_flag(notify::event::Flag::Rescan)));
+    }
+}
+
 /// Takes marks until `is_enough` holds for all that were taken.
 async fn hints_until(reader: &HintReader, is_enough: impl Fn(&Hints) -> bool) -> Hints {
     let mut all = Hints::default();

@@ -5,10 +5,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Device and inode: the kernel watches a directory, not a name.
-pub(super) type DirIdentity = (u64, u64);
+pub type DirIdentity = (u64, u64);
 
-/// Which directory a path leads to; `None`: to none.
-pub(super) fn identity(dir: &Path) -> Option<DirIdentity> {
+/// Which directory a path leads to; `None`: to none. Blocking.
+#[must_use]
+pub fn identity(dir: &Path) -> Option<DirIdentity> {
     let meta = std::fs::metadata(dir).ok().filter(std::fs::Metadata::is_dir)?;
     Some((meta.dev(), meta.ino()))
 }

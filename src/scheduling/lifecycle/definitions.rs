@@ -7,8 +7,7 @@ use super::super::ended::Standing;
 use super::super::registry::{self, Offer, Plan};
 use super::super::turn::Turn;
 use super::misfire::Unseen;
-use super::{admit, boot, clock, misfire, wave};
-use crate::model::command::{Command, FileWatch};
+use super::{admit, arrive, boot, clock, misfire, wave};
 use crate::model::event::Definitions;
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::record::{Cursor, Record, Revision, Row, TaskRow};
@@ -26,7 +25,7 @@ pub(in super::super) fn read(turn: &mut Turn<'_>, read: Definitions) {
     if !turn.state.opened && !more {
         turn.state.opened = true;
         // Definitions that did not change since the last daemon have their files watched too.
-        watch(turn);
+        arrive::watch(turn);
         clock::set_back(turn);
         misfire::all(turn, Unseen::Down);
         boot::all(turn);
@@ -90,8 +89,9 @@ pub(super) fn take_effect(turn: &mut Turn<'_>, changed: &Changed) {
     let now = changed.keys().filter_map(|task| turn.state.registry.spec(task));
     let before = changed.values().filter_map(Option::as_ref);
     let on_file = |t: &Trigger| matches!(t.when, TriggerKind::File(_));
-    if now.chain(before).any(|spec| spec.triggers.iter().any(on_file)) {
-        watch(turn);
+    // Before the last part of the first reading it is not known who listens.
+    if turn.state.opened && now.chain(before).any(|spec| spec.triggers.iter().any(on_file)) {
+        arrive::watch(turn);
     }
 }
 
@@ -250,32 +250,5 @@ fn follow(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) {
         });
         admit::again(turn, &id);
         turn.admit_later(id);
-    }
-}
-
-/// Tells the watcher which files matter now.
-fn watch(turn: &mut Turn<'_>) {
-    let wanted: BTreeSet<FileWatch> = turn
-        .state
-        .registry
-        .specs()
-        .flat_map(|spec| &spec.triggers)
-        .filter_map(|trigger| match &trigger.when {
-            TriggerKind::File(file) => Some(FileWatch {
-                pattern: file.pattern.clone(),
-                settle: file.settle,
-                poll: file.poll,
-            }),
-            TriggerKind::Cron(_)
-            | TriggerKind::Every(_)
-            | TriggerKind::Boot
-            | TriggerKind::Event(_)
-            | TriggerKind::Task(_) => None,
-        })
-        .collect();
-    let wanted: Vec<FileWatch> = wanted.into_iter().collect();
-    if wanted != turn.state.watched {
-        turn.state.watched.clone_from(&wanted);
-        turn.command(Command::WatchFiles(wanted));
     }
 }

@@ -63,9 +63,13 @@ impl Bench {
         self.read(full(files))
     }
 
-    /// The directory was read.
+    /// The directory was read, and the files that triggers wait for were looked at.
     pub(crate) fn read(&mut self, read: Definitions) -> Vec<Command> {
-        self.event(Event::Definitions(read))
+        let mut commands = self.event(Event::Definitions(read));
+        if commands.iter().any(|command| matches!(command, Command::WatchFiles(_))) {
+            commands.extend(self.event(Event::FilesRead));
+        }
+        commands
     }
 
     /// A connection of the executor's current process that runs nothing.

@@ -5,13 +5,12 @@ use std::time::Duration;
 use super::bench::{Bench, MIDNIGHT};
 use super::build::{every, id, on, on_event, task};
 use crate::model::cron::CronExpr;
-use crate::model::event::{Event, FileArrival, FileIdentity};
 use crate::model::instance::InstanceState::{Cancelled, Ready, Running};
 use crate::model::instance::Reason;
 use crate::model::record::{FireOutcome, Target};
 use crate::model::request::{RejectionCode, Reply, Request, SubmitBody};
 use crate::model::spec::{
-    CronTrigger, FileTrigger, FirePolicy, JsonMap, Misfire, Overlap, TaskSpec, Trigger, TriggerKind,
+    CronTrigger, FirePolicy, JsonMap, Misfire, Overlap, TaskSpec, Trigger, TriggerKind,
 };
 use crate::model::template::Template;
 use crate::model::time::Timestamp;
@@ -140,64 +139,6 @@ fn overlap_allow_lets_them_run_beside_each_other() {
     let mut bench = Bench::new(vec![timed(vec![every(10, Misfire::RunAll, Overlap::Allow)])]);
     bench.pass(20_000);
     assert_eq!(bench.states("a"), [Running, Running]);
-}
-
-#[test]
-fn a_file_is_taken_once_per_arrival_also_over_a_restart() {
-    let trigger = on(TriggerKind::File(FileTrigger {
-        pattern: "/in/*".to_owned(),
-        settle: Duration::from_millis(50),
-        poll: None,
-    }));
-    let spec = || timed(vec![trigger.clone()]);
-    let arrival = |inode| {
-        Event::FilesArrived(vec![FileArrival {
-            pattern: "/in/*".to_owned(),
-            path: "/in/x".to_owned(),
-            identity: FileIdentity { device: 1, inode, size: 1, mtime_ns: 1 },
-        }])
-    };
-    let mut bench = Bench::new(vec![spec()]);
-    bench.event(arrival(1));
-    bench.event(arrival(1));
-    bench.restart(1_000, vec![spec()]);
-    bench.event(arrival(1));
-    assert_eq!(bench.of("a").len(), 1);
-    bench.event(arrival(2));
-    assert_eq!(bench.of("a").len(), 2, "another file of that name");
-    let gone = || Event::FilesGone(vec!["/in/x".to_owned()]);
-    bench.event(gone());
-    bench.pass(1_000);
-    bench.restart(1_000, vec![spec()]);
-    bench.event(arrival(2));
-    assert_eq!(bench.of("a").len(), 2, "its folder was moved away and back");
-    bench.event(gone());
-    bench.pass(8 * 24 * 3600 * 1_000);
-    bench.event(arrival(2));
-    assert_eq!(bench.of("a").len(), 3, "forgotten after a week");
-    assert!(bench.of("a").iter().all(|i| i.task_id == id("a")));
-}
-
-/// Contract, `file`: one instance per arrival.
-#[test]
-fn a_file_that_two_patterns_of_a_task_match_is_one_arrival() {
-    let on_files = |pattern: &str| {
-        on(TriggerKind::File(FileTrigger {
-            pattern: pattern.to_owned(),
-            settle: Duration::from_millis(50),
-            poll: None,
-        }))
-    };
-    let mut bench = Bench::new(vec![timed(vec![on_files("/in/*"), on_files("/in/x*")])]);
-    for pattern in ["/in/x*", "/in/*"] {
-        bench.event(Event::FilesArrived(vec![FileArrival {
-            pattern: pattern.to_owned(),
-            path: "/in/x".to_owned(),
-            identity: FileIdentity { device: 1, inode: 1, size: 1, mtime_ns: 1 },
-        }]));
-        bench.pass(1_000);
-    }
-    assert_eq!(bench.of("a").len(), 1);
 }
 
 /// Contract, `misfire: RUN_ALL`: all within `catchUpMs`, though the default overlap is SKIP.

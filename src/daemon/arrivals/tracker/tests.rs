@@ -15,6 +15,12 @@ fn key(path: &str) -> Key {
     (Arc::from("/in/*"), Arc::from(path))
 }
 
+/// The pattern `/in/*`, followed for these tasks.
+fn followed(settle: Duration, listeners: &[&str]) -> BTreeMap<Arc<str>, Wanted> {
+    let listeners = listeners.iter().map(|task| TaskId::parse(task).unwrap()).collect();
+    BTreeMap::from([(Arc::from("/in/*"), Wanted { settle, listeners })])
+}
+
 /// A tracker of one pattern, told as a list of sightings.
 struct Told {
     tracker: Tracker,
@@ -23,7 +29,8 @@ struct Told {
 impl Told {
     fn new() -> Self {
         let mut tracker = Tracker::default();
-        tracker.follow(&BTreeMap::from([(Arc::from("/in/*"), SETTLE)]));
+        tracker.follow(&followed(SETTLE, &["a.t.v1"]));
+        tracker.tell_news(&mut Found::default());
         Self { tracker }
     }
 
@@ -133,7 +140,7 @@ fn a_pattern_that_is_followed_again_starts_anew() {
     told.see(20, file(1, 0), false);
     told.tracker.follow(&BTreeMap::new());
     assert_eq!(told.see(30, file(1, 0), true), "");
-    told.tracker.follow(&BTreeMap::from([(Arc::from("/in/*"), SETTLE)]));
+    told.tracker.follow(&followed(SETTLE, &["a.t.v1"]));
     told.see(40, file(1, 0), true);
     assert_eq!(told.see(60, file(1, 0), false), "+1");
 }
@@ -141,10 +148,54 @@ fn a_pattern_that_is_followed_again_starts_anew() {
 #[test]
 fn no_settle_time_takes_a_file_at_the_second_look() {
     let mut tracker = Tracker::default();
-    tracker.follow(&BTreeMap::from([(Arc::from("/in/*"), Duration::ZERO)]));
+    tracker.follow(&followed(Duration::ZERO, &["a.t.v1"]));
     let mut found = Found::default();
     tracker.see(ms(5), &key("/in/a"), file(1, 0), false, &mut found);
     assert_eq!(tracker.due(ms(5)), [key("/in/a")]);
     tracker.see(ms(5), &key("/in/a"), file(1, 0), false, &mut found);
     assert_eq!(found.arrived.len(), 1);
+}
+
+#[test]
+fn a_taken_file_that_changes_and_goes_before_it_settled_is_told() {
+    let mut told = Told::new();
+    told.see(0, file(1, 0), true);
+    assert_eq!(told.see(20, file(1, 0), false), "+1");
+    assert_eq!(told.see(30, file(2, 3), false), "");
+    assert_eq!(told.see(40, Sight::Absent, false), "-");
+}
+
+#[test]
+fn what_an_earlier_process_took_is_told_again_or_told_gone() {
+    let taken = ["/in/a", "/in/b", "/in/c"].map(|path| ("/in/*".to_owned(), path.to_owned()));
+    let mut tracker = Tracker::knowing(taken);
+    tracker.follow(&followed(SETTLE, &["a.t.v1"]));
+    let mut found = Found::default();
+    let seen = |at| {
+        let sight = (file(1, 0), ms(at));
+        BTreeMap::from([(Arc::from("/in/a"), sight), (Arc::from("/in/c"), sight)])
+    };
+    tracker.see_all(ms(0), &Arc::from("/in/*"), seen(0), true, &mut found);
+    assert_eq!(found.gone, BTreeSet::from([Arc::from("/in/b")]));
+    tracker.see(ms(10), &key("/in/c"), Sight::Absent, false, &mut found);
+    assert!(found.gone.contains("/in/c"), "it went before it settled anew");
+    tracker.see(ms(500), &key("/in/a"), file(1, 0), false, &mut found);
+    assert_eq!(found.arrived.iter().map(|a| a.path.as_str()).collect::<Vec<_>>(), ["/in/a"]);
+}
+
+#[test]
+fn whoever_is_new_to_a_pattern_is_told_of_what_is_there() {
+    let mut told = Told::new();
+    told.see(0, file(1, 0), true);
+    assert_eq!(told.see(20, file(1, 0), false), "+1");
+    let mut news = |listeners: &[&str]| {
+        let mut found = Found::default();
+        told.tracker.follow(&followed(SETTLE, listeners));
+        told.tracker.tell_news(&mut found);
+        found.arrived.len()
+    };
+    assert_eq!(news(&["a.t.v1"]), 0);
+    assert_eq!(news(&["a.t.v1", "b.t.v1"]), 1);
+    assert_eq!(news(&["b.t.v1"]), 0);
+    assert_eq!(news(&["a.t.v1", "b.t.v1"]), 1);
 }
