@@ -25,6 +25,7 @@ pub(super) fn below(turn: &mut Turn<'_>, root: &InstanceId) -> Vec<MadeBelow> {
     for spec in wave::reach(turn, &spec) {
         let Some((spec, cycle)) = wave::part(turn, spec, &source.cycle) else { continue };
         if let Some(there) = present(turn, &spec.task_id, &cycle) {
+            mend(turn, &there, &all);
             wave::enter(turn, &mut all, &spec.task_id, &there);
             continue;
         }
@@ -38,6 +39,23 @@ pub(super) fn below(turn: &mut Turn<'_>, root: &InstanceId) -> Vec<MadeBelow> {
     }
     wave::bind_waiting(turn, &fresh);
     made
+}
+
+/// Edges of a waiting instance that are open, or lead to what ended badly, take what is there or was
+/// made: as in a wave (rule 3), a chain that was blocked goes on and is not doubled.
+fn mend(turn: &mut Turn<'_>, id: &InstanceId, all: &Wave) {
+    let Some(i) = turn.state.instances.get(id).filter(|i| i.is_waiting()) else { return };
+    let mut edges = i.edges.clone();
+    for edge in &mut edges {
+        let holds = |bound: &InstanceId| !wave::is_broken(turn, bound);
+        if !edge.instance_id.as_ref().is_some_and(holds)
+            && let Some(there) = all.get(&edge.task_id)
+        {
+            edge.instance_id = Some(there.clone());
+        }
+    }
+    turn.update(id, "edges", |i| i.edges = edges);
+    turn.admit_later(id.clone());
 }
 
 /// The instance that a task has in a cycle: one that is open or has SUCCEEDED, or its newest if

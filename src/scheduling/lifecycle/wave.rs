@@ -241,7 +241,7 @@ fn gather(
 }
 
 /// Whether an upstream finally failed, was cancelled, or is gone from the store.
-fn is_broken(turn: &Turn<'_>, upstream: &InstanceId) -> bool {
+pub(super) fn is_broken(turn: &Turn<'_>, upstream: &InstanceId) -> bool {
     matches!(
         turn.state.instances.standing(upstream),
         Some(Standing::Failed | Standing::Skipped) | None

@@ -282,8 +282,25 @@ fn below_a_success_what_ended_badly_is_made_anew_and_what_is_open_or_was_skipped
     let filled = backfill(&mut bench, "a", range("2026-11-28", "2026-11-28"));
     let below: Vec<&str> = filled.cycles[0].downstream.iter().map(|m| m.task_id.as_str()).collect();
     assert_eq!(below, ["f.v1"]);
-    assert_eq!(bench.of("f").len(), 2);
-    assert_eq!((bench.of("s").len(), bench.of("o").len()), (1, 1));
+    bench.drain();
+    assert_eq!(bench.states("f"), [Failed, Succeeded]);
+    assert_eq!(bench.states("g"), [Succeeded], "it was blocked, and goes on with the new one");
+    assert_eq!((bench.states("s"), bench.states("o")), (vec![Cancelled], vec![Succeeded]));
+}
+
+#[test]
+fn who_waits_elsewhere_for_what_was_missing_gets_it() {
+    let mut x = TaskSpec { cycle: Some(CycleRule::DAY), ..on_event("x", "go") };
+    let mut bench = Bench::new(vec![nightly("a")]);
+    bench.run_for("a", "2026-11-28");
+    bench.drain();
+    x.depends_on = vec![edge("c", Strength::Strong)];
+    bench.specs(vec![nightly("a"), after("c", &["a"]), x]);
+    bench.run_for("x", "2026-11-28");
+    assert_eq!(bench.states("x"), [Pending]);
+    backfill(&mut bench, "a", range("2026-11-28", "2026-11-28"));
+    bench.drain();
+    assert_eq!((bench.states("c"), bench.states("x")), (vec![Succeeded], vec![Succeeded]));
 }
 
 #[test]
