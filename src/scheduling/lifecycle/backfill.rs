@@ -9,9 +9,8 @@ use super::super::answers;
 use super::super::state::State;
 use super::super::turn::Turn;
 use super::fire::{self, Happening};
-use super::nominal::{self, Nominal};
+use super::submit;
 use super::wave::{self, Birth, Made};
-use super::{complete, submit};
 use crate::limits;
 use crate::model::backfill::{BackfillBody, Backfilled, CycleFill, SkipReason, Skipped};
 use crate::model::cycle::{Cycle, CycleRange, CycleUnit};
@@ -21,6 +20,11 @@ use crate::model::instance::Cause;
 use crate::model::request::{Answer, Rejection, RejectionCode, Reply};
 use crate::model::spec::{JsonMap, TaskSpec, Trigger};
 use crate::model::time::Timestamp;
+
+mod complete;
+mod times;
+
+use self::times::Time;
 
 /// Fills in a range of cycles, or says why not.
 pub(in super::super) fn request(turn: &mut Turn<'_>, task: &TaskId, body: &BackfillBody) -> Answer {
@@ -37,7 +41,7 @@ pub(in super::super) fn request(turn: &mut Turn<'_>, task: &TaskId, body: &Backf
         ));
     }
     let range = range(turn.state, &spec, body)?;
-    let within = nominal::within(turn, &spec, &range).map_err(|nominal::TooMany| {
+    let within = times::within(turn, &spec, &range).map_err(|times::TooMany| {
         too_much(&format!(
             "more than {} nominal times of task {task} lie in {} to {}",
             limits::BACKFILL_MAX,
@@ -107,7 +111,7 @@ enum What {
 fn steps(
     turn: &Turn<'_>,
     spec: &Arc<TaskSpec>,
-    times: Vec<Nominal<'_>>,
+    times: Vec<Time<'_>>,
     again: bool,
 ) -> Result<Vec<Step>, Rejection> {
     let mut faults = Vec::new();
@@ -162,7 +166,7 @@ fn had(turn: &Turn<'_>, task: &TaskId, cycle: &Cycle) -> Option<(SkipReason, Ins
 }
 
 /// The root instance of one nominal time, with the parameters that its fire would give it.
-fn birth(turn: &Turn<'_>, spec: &Arc<TaskSpec>, time: &Nominal<'_>) -> Result<Birth, String> {
+fn birth(turn: &Turn<'_>, spec: &Arc<TaskSpec>, time: &Time<'_>) -> Result<Birth, String> {
     // The log position makes the instances of two backfills two.
     let identity = format!("backfill\0{}\0{}", turn.state.tip.0, time.cycle);
     let id = wave::id_of(time.at, &spec.task_id, &identity);

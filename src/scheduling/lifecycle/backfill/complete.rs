@@ -1,9 +1,9 @@
 //! What is missing below a root that has SUCCEEDED (docs/waves.md, rule 15): derived tasks that
 //! have no instance of its cycle, because they came later or because theirs ended badly.
 
-use super::super::ended::Standing;
-use super::super::turn::Turn;
-use super::wave::{self, Source, Wave};
+use super::super::super::ended::Standing;
+use super::super::super::turn::Turn;
+use super::super::wave::{self, Source, Wave};
 use crate::model::backfill::MadeBelow;
 use crate::model::cycle::Cycle;
 use crate::model::id::{InstanceId, TaskId};

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::super::turn::Turn;
-use super::fire;
+use super::super::super::turn::Turn;
+use super::super::fire;
 use crate::limits;
 use crate::model::cycle::{Cycle, CycleRange};
 use crate::model::spec::{TaskSpec, Trigger};
@@ -14,7 +14,7 @@ use crate::model::time::Timestamp;
 const MS: Duration = Duration::from_millis(1);
 
 /// One nominal time.
-pub(super) struct Nominal<'a> {
+pub(super) struct Time<'a> {
     pub(super) at: Timestamp,
     pub(super) cycle: Cycle,
     /// Whose fire it is; `None`: no time starts the task, so each cycle counts once.
@@ -25,7 +25,7 @@ pub(super) struct Nominal<'a> {
 #[derive(Default)]
 pub(super) struct Within<'a> {
     /// Those that have come, oldest first.
-    pub(super) due: Vec<Nominal<'a>>,
+    pub(super) due: Vec<Time<'a>>,
     /// The first that is still to come.
     pub(super) not_due_from: Option<Timestamp>,
 }
@@ -77,7 +77,7 @@ fn fires<'a>(
         }
     }
     let cycle = |at| fire::cycle_of(turn.state, spec, at, "");
-    let due = found.into_iter().map(|(at, trigger)| Nominal {
+    let due = found.into_iter().map(|(at, trigger)| Time {
         at,
         cycle: cycle(at),
         trigger: Some(trigger),
@@ -85,12 +85,11 @@ fn fires<'a>(
     Ok(Within { due: due.collect(), not_due_from: later })
 }
 
-/// Up to when a trigger's fires have had their turn. After a start, before the directory has been
-/// read, those that were missed have not: the trigger's `misfire` decides what becomes of them.
+/// Up to when a trigger's fires have had their turn. Those that were missed and have not yet are
+/// left to the trigger's `misfire`.
 fn handled_to(turn: &Turn<'_>, spec: &TaskSpec, trigger: &Trigger) -> Timestamp {
-    let cursor = || turn.state.cursors.get(&(spec.task_id.clone(), trigger.key())).copied();
-    let missed = if turn.state.opened { None } else { cursor() };
-    missed.unwrap_or(turn.now).min(turn.now)
+    let pending = turn.state.next_fires.get(&(spec.task_id.clone(), trigger.key()));
+    pending.map_or(turn.now, |at| at.minus(MS)).min(turn.now)
 }
 
 /// The instance of such a cycle is scheduled now, as one of `schedctl run --cycle` is: so it is
@@ -105,7 +104,7 @@ fn cycles<'a>(turn: &Turn<'_>, range: &CycleRange) -> Result<Within<'a>, TooMany
         if within.due.len() == limits::BACKFILL_MAX {
             return Err(TooMany);
         }
-        within.due.push(Nominal { at: turn.now, cycle, trigger: None });
+        within.due.push(Time { at: turn.now, cycle, trigger: None });
     }
     Ok(within)
 }
