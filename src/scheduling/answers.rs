@@ -282,11 +282,12 @@ fn of_trigger(
         let cycle = fire::cycle_of(state, spec, at, &trigger.key());
         let chosen = state.registry.rollouts().choose(&spec.task_id, &cycle);
         let task_id = taker.unwrap_or(&spec.task_id);
-        let note = match note {
-            _ if taker.is_some_and(|taker| taker != chosen) => continue,
-            None if chosen != task_id => Some(format!("{chosen} takes this cycle by its rollout")),
-            note => note,
-        };
+        if taker.is_some_and(|taker| taker != chosen) {
+            continue;
+        }
+        let taken = format!("{chosen} takes this cycle by its rollout");
+        let notes: Vec<String> =
+            note.into_iter().chain((chosen != task_id).then_some(taken)).collect();
         let local = at.to_jiff().map(|t| t.to_zoned_datetime(zone.clone()));
         fires.push(NextFire {
             task_id: task_id.clone(),
@@ -295,7 +296,7 @@ fn of_trigger(
                 .map(|z| z.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
                 .unwrap_or_default(),
             trigger: trigger.key(),
-            note,
+            note: (!notes.is_empty()).then(|| notes.join("; ")),
         });
     }
     fires

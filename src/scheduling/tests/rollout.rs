@@ -3,14 +3,18 @@
 use std::collections::BTreeSet;
 
 use super::bench::Bench;
-use super::build::{edge, every, id, on_event, task};
+use super::build::{edge, every, id, on, on_event, task};
+use crate::model::cron::CronExpr;
 use crate::model::cycle::CycleRule;
 use crate::model::id::TaskId;
 use crate::model::instance::InstanceState::{Pending, Succeeded};
 use crate::model::record::FireOutcome;
 use crate::model::record::{Record, Target};
 use crate::model::request::{Reply, Request, SubmitBody};
-use crate::model::spec::{Dependency, Misfire, Overlap, Strength, TaskSpec};
+use crate::model::spec::{
+    CronTrigger, Dependency, FirePolicy, Misfire, Overlap, Strength, TaskSpec, TriggerKind,
+};
+use crate::model::time::Timestamp;
 
 fn version(number: u32) -> TaskId {
     TaskId::parse(&format!("a.v{number}")).expect("a task id")
@@ -208,6 +212,26 @@ fn rule_16_coming_fires_say_which_version_takes_them() {
     let Ok(Reply::Task(view)) = bench.ask(Request::Task(version(2))).0 else { panic!("no task") };
     assert_eq!(view.schedule, "25 % of the cycles of a.v1");
     assert_eq!(view.next_fire_time, None);
+}
+
+/// Berlin's clock jumps from 02:00 to 03:00 on 2027-03-28.
+#[test]
+fn rule_16_coming_fires_say_it_beside_what_the_clock_does() {
+    let trigger = CronTrigger {
+        expr: CronExpr::parse("*/30 2 * * *").unwrap(),
+        timezone: Some("Europe/Berlin".to_owned()),
+        policy: FirePolicy::default(),
+    };
+    let nightly =
+        || TaskSpec { triggers: vec![on(TriggerKind::Cron(trigger.clone()))], ..task("a") };
+    let mut bench = Bench::new(vec![a(1, None, nightly()), a(2, Some(100), nightly())]);
+    let from = Timestamp::parse("2027-03-27T12:00:00Z");
+    let asked = Request::Next { task: Some(version(1)), from, count: 2 };
+    let Ok(Reply::Next(fires)) = bench.ask(asked).0 else { panic!("no fires") };
+    let notes: Vec<&str> = fires.iter().filter_map(|fire| fire.note.as_deref()).collect();
+    let taken = "a.v2 takes this cycle by its rollout";
+    let dropped = format!("02:00, 02:30 do not exist on 2027-03-28: not fired; {taken}");
+    assert_eq!(notes, [dropped.as_str(), taken]);
 }
 
 fn refused(bench: &Bench) -> usize {

@@ -65,3 +65,15 @@ fn times_carry_the_offset_of_their_zone() {
     assert_eq!(with_offset(time, &TimeZone::UTC), "2026-11-29T18:00:00.250+00:00");
     assert_eq!(local(time, &shanghai), "2026-11-30 02:00:00");
 }
+
+/// A person who asks may write it as they like; a spec may not, since tasks get the name as `TZ`.
+#[test]
+fn a_zone_is_asked_for_by_its_name_in_any_case() {
+    for text in ["Europe/Berlin", "europe/berlin", "EUROPE/BERLIN"] {
+        let zone = parse_zone(text).unwrap();
+        assert_eq!(zone.iana_name(), Some("Europe/Berlin"), "{text}");
+    }
+    for text in ["", "Mars/Olympus", "UTC+8", "CST", "+08:00", ":/bad", "../etc/localtime"] {
+        assert!(parse_zone(text).unwrap_err().contains("an IANA name"), "{text:?}");
+    }
+}
