@@ -406,6 +406,9 @@ impl World {
         self.engine = None;
         self.read = false;
         self.crashes += 1;
+        if self.rng.chance(50) {
+            self.gone.insert(format!("/in/{}", self.rng.below(2)));
+        }
         for executor in 0..self.executors.len() {
             self.executors[executor].disconnect();
             let incarnation = self.executors[executor].incarnation;
