@@ -8,6 +8,9 @@
 //! regular files and links to them count; nothing is ever opened. Files that are there at the
 //! start, or when a pattern is new, are all reported: what was taken before is the core's to know.
 //!
+//! Where others change files without an event here ([`file_system`]), and where a trigger says so,
+//! everything is looked at now and then.
+//!
 //! This file is the thin shell; [`tracker`] decides, [`look`] touches the file system.
 
 use std::time::Duration;

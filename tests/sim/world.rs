@@ -1,7 +1,7 @@
 //! The simulated world around the production engine: one clock, one store, executors, people,
 //! and everything that can go wrong between them. One seed decides all of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::build;
@@ -12,7 +12,7 @@ use crate::model::event::{
     AttemptRef, Definitions, Event, FileArrival, FileIdentity, Outcome, Report, Started,
 };
 use crate::model::id::{Lease, LogSeq, QueueName, ReplyTo};
-use crate::model::instance::{Instance, InstanceState};
+use crate::model::instance::{Cause, Instance, InstanceState};
 use crate::model::priority::Priority;
 use crate::model::record::{Record, Revision, Row, Target};
 use crate::model::request::{Answer, Caller, Reply, Request, RequestKey, SubmitBody};
@@ -157,6 +157,8 @@ pub(crate) struct World {
     crashes: u64,
     flushes: u64,
     arrivals: u64,
+    /// Paths of files that are not there now.
+    gone: BTreeSet<String>,
     /// The directory was read since the daemon came up.
     read: bool,
     /// Faults and people have stopped.
@@ -195,6 +197,7 @@ impl World {
             crashes: 0,
             flushes: 0,
             arrivals: 0,
+            gone: BTreeSet::new(),
             read: false,
             calm: false,
             edited: true,
@@ -276,6 +279,7 @@ impl World {
         {
             return Err(format!("a report of {of:?}, which is not on, changed something"));
         }
+        self.starts_with_its_file(&effects)?;
         self.pending.append(effects);
         if self.plant == Plant::EarlyCommands {
             for command in std::mem::take(&mut self.pending.commands) {
@@ -283,6 +287,28 @@ impl World {
             }
         }
         if self.rng.chance(self.swarm.batch) { Ok(()) } else { self.flush() }
+    }
+
+    /// No first attempt of what was made for a file is decided on while the file is not there,
+    /// also if it went while no daemon ran.
+    fn starts_with_its_file(&self, effects: &Effects) -> Verdict {
+        let decided = |of: &AttemptRef| {
+            effects.commit.records.iter().any(|record| {
+                matches!(&record.what, Record::Moved { instance_id, to: InstanceState::Running, .. }
+                    if *instance_id == of.instance_id)
+            })
+        };
+        for command in &effects.commands {
+            if let Command::Run(run) = command
+                && let Cause::File { path } = &run.instance.trigger
+                && run.of.attempt == 1
+                && self.gone.contains(path)
+                && decided(&run.of)
+            {
+                return Err(format!("{} starts without {path}", run.of.instance_id));
+            }
+        }
+        Ok(())
     }
 
     /// The attempt a report speaks of, if by the rows it is not on.
@@ -380,6 +406,9 @@ impl World {
         self.engine = None;
         self.read = false;
         self.crashes += 1;
+        if self.rng.chance(50) {
+            self.gone.insert(format!("/in/{}", self.rng.below(2)));
+        }
         for executor in 0..self.executors.len() {
             self.executors[executor].disconnect();
             let incarnation = self.executors[executor].incarnation;
@@ -623,7 +652,10 @@ impl World {
                 }
             }
             Thing::ReadFiles => self.read_files(),
-            Thing::FilesRead => self.feed(Event::FilesRead),
+            Thing::FilesRead => {
+                self.feed(Event::FilesGone(self.gone.iter().cloned().collect()))?;
+                self.feed(Event::FilesRead)
+            }
             Thing::Operation => {
                 if self.calm {
                     return Ok(());
@@ -979,8 +1011,10 @@ impl World {
     fn file(&mut self) -> Verdict {
         let n = self.rng.below(2);
         if self.rng.chance(20) {
+            self.gone.insert(format!("/in/{n}"));
             return self.feed(Event::FilesGone(vec![format!("/in/{n}")]));
         }
+        self.gone.remove(&format!("/in/{n}"));
         if self.rng.chance(60) {
             self.arrivals += 1;
         }

@@ -6,7 +6,7 @@ use super::bench::Bench;
 use super::build::{after, edge, full, id, on, on_event, task};
 use crate::model::command::Command;
 use crate::model::event::{Event, FileArrival, FileIdentity};
-use crate::model::id::InstanceId;
+use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::InstanceState::{Cancelled, Pending, Ready, Running, Succeeded};
 use crate::model::instance::Reason::{FileGone, UpstreamSkipped};
 use crate::model::params::{ParamSchema, ParamType};
@@ -255,6 +255,27 @@ fn who_started_with_a_file_is_left_alone_when_it_goes() {
     // For a it was worked on, for b it was not.
     bench.event(arrival("/in/x", 1));
     assert_eq!((bench.of("a").len(), bench.of("b").len()), (1, 2));
+}
+
+/// docs/waves.md, rule 16: the lower version's trigger fires for both.
+#[test]
+fn a_file_that_another_version_took_is_missed_there() {
+    let higher = TaskId::parse("a.v2").expect("a task id");
+    let share = TaskSpec { task_id: higher.clone(), version: 2, rollout: Some(100), ..task("a") };
+    let mut bench = Bench::new(vec![takes("a"), share]);
+    bench.pause(Target::All).unwrap();
+    bench.event(arrival("/in/x", 1));
+    let made = |bench: &Bench| {
+        let of_higher = bench.instances().filter(|i| i.task_id == higher);
+        of_higher.map(|i| i.state).collect::<Vec<_>>()
+    };
+    assert_eq!(made(&bench), [Ready]);
+    bench.event(gone("/in/x"));
+    assert_eq!(made(&bench), [Cancelled]);
+    bench.pass(1_000);
+    bench.event(arrival("/in/x", 1));
+    assert_eq!(made(&bench).len(), 2, "nothing was done with it");
+    assert!(bench.of("a").is_empty());
 }
 
 /// docs/waves.md, rule 6: nobody can bring the file back by a retry, so nobody waits for that.
