@@ -108,11 +108,6 @@ impl EventLoop {
         if !commit.is_empty() {
             self.committer.commit(std::mem::take(&mut commit)).await?;
         }
-        for record in records {
-            print::announce(&record, self.audience);
-            // Nobody may listen; that is no fault.
-            drop(self.feed.send(Arc::new(record)));
-        }
         let mut exit = None;
         for command in commands {
             if let Command::Exit(mode) = command {
@@ -120,6 +115,12 @@ impl EventLoop {
             } else {
                 self.perform(command);
             }
+        }
+        // What is due does not wait for those who read about it.
+        for record in records {
+            print::announce(&record, self.audience);
+            // Nobody may listen; that is no fault.
+            drop(self.feed.send(Arc::new(record)));
         }
         Ok(exit)
     }

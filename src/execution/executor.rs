@@ -268,6 +268,8 @@ impl Executor {
                     if let Some(refusal) = self.obey(&bytes) {
                         send(&mut line, Report::Finished(refusal)).await?;
                     }
+                    // The first of many begins before the last of them is read.
+                    tokio::task::yield_now().await;
                     if self.heartbeat != followed {
                         followed = self.heartbeat;
                         heartbeat = ticking(followed);
