@@ -51,9 +51,10 @@ impl Hands {
         }
     }
 
-    /// Looks after the orphans of attempts, for ever.
+    /// Looks after the orphans of attempts while there are attempts or orphans, for ever.
     pub(super) async fn look_after_orphans(&self) -> Infallible {
         loop {
+            self.kin.is_needed().await;
             tokio::time::sleep(kin::LOOK_EVERY).await;
             self.look();
         }

@@ -14,6 +14,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use tokio::sync::Notify;
 
 use super::journal::Entry;
 use super::process;
@@ -31,6 +32,8 @@ const WALKED_MAX: usize = 128;
 pub(super) struct Kin {
     // Borrowed within one call only.
     state: RefCell<State>,
+    /// Told when there is something to look for again.
+    woken: Notify,
 }
 
 #[derive(Default)]
@@ -74,6 +77,17 @@ impl Kin {
         let mut state = self.state.borrow_mut();
         state.families.insert(leader, family);
         state.is_awake = true;
+        self.woken.notify_one();
+    }
+
+    /// Waits until there is something to look for: an executor without work sleeps.
+    ///
+    /// Cancel safe.
+    pub(super) async fn is_needed(&self) {
+        let is_asleep = || !self.state.borrow().is_awake;
+        while is_asleep() {
+            self.woken.notified().await;
+        }
     }
 
     /// An attempt is over, with all that it left.
@@ -227,4 +241,35 @@ fn below(roots: Vec<Identity>) -> BTreeMap<Identity, u32> {
         }
     }
     seen
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::super::journal::Journal;
+    use super::super::session::Orphans;
+    use super::*;
+    use crate::model::event::AttemptRef;
+    use crate::model::id::{InstanceId, Lease};
+
+    #[test]
+    fn without_attempts_and_orphans_nothing_is_looked_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::open(dir.path().join("attempts")).unwrap();
+        let kin = Kin::default();
+        assert!(kin.is_needed().now_or_never().is_none(), "idle");
+        let of =
+            AttemptRef { instance_id: InstanceId::from_text("0a"), attempt: 1, lease: Lease(1) };
+        // A process that is not there: its session is empty.
+        let leader = Identity { pid: u32::MAX, start_ticks: 0 };
+        let session = Rc::new(Session::new(leader, &of, Orphans::Ours));
+        let entry = Rc::new(journal.accept(&of, &"boot".into()).unwrap());
+        kin.join(leader, &session, &entry, None);
+        assert!(kin.is_needed().now_or_never().is_some(), "an attempt runs");
+        kin.leave(leader);
+        // The last look finds nothing and is the last.
+        kin.look(&BTreeSet::new(), Duration::ZERO);
+        assert!(kin.is_needed().now_or_never().is_none(), "idle again");
+    }
 }

@@ -370,3 +370,13 @@ fn more_expressions_than_are_kept_compiled_are_each_answered_by_their_own() {
         }
     }
 }
+
+/// Where the system has no zone database, its own copy answers.
+#[test]
+fn a_copy_of_the_zone_database_comes_with_the_program() {
+    let berlin = jiff::tz::TimeZoneDatabase::bundled().get("Europe/Berlin").unwrap();
+    assert_eq!(
+        fires("30 2 * * *", &berlin, at("2026-03-28T12:00:00Z"), 1),
+        [at("2026-03-29T01:00:00Z")]
+    );
+}
