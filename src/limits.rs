@@ -94,6 +94,8 @@ pub const ANSWER_KEPT: Duration = Duration::from_secs(24 * 3600);
 pub const STOP_HEARS_WITHIN: Duration = Duration::from_secs(5);
 /// Fires that are handled before other events have their turn, unless they are all of one instant.
 pub const FIRES_PER_TURN: usize = 1024;
+/// Times that triggers of one task share which are looked at, one by one, in one go.
+pub const SHARED_LOOKS_MAX: u64 = 100_000;
 /// How late a fire may be noticed and still count as seen: the daemon was busy, not away.
 pub const FIRE_LATE: Duration = Duration::from_secs(60);
 /// A clock that is set forward by more than this was wrong before: what it goes past is not made up.

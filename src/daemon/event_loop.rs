@@ -18,6 +18,7 @@ use crate::model::command::{Command, Effects, FileWatch};
 use crate::model::event::Event;
 use crate::model::record::LogRecord;
 use crate::model::request::StopMode;
+use crate::model::time::Timestamp;
 use crate::resource::{Committer, StoreError};
 use crate::scheduling::Engine;
 
@@ -82,8 +83,7 @@ impl EventLoop {
     async fn turn(&mut self, batch: &mut Vec<Event>) -> Result<Option<StopMode>, StoreError> {
         let mut effects = Effects::default();
         // Before anything else takes the new time for the old one's continuation.
-        let step = self.steps.taken();
-        let now = self.clock.now();
+        let (now, step) = self.now();
         if let Some(by_ms) = step {
             effects.append(self.engine.handle(now, Event::ClockStepped { by_ms }));
         }
@@ -99,6 +99,19 @@ impl EventLoop {
             effects.append(self.engine.handle(now, event));
         }
         self.carry_out(effects).await
+    }
+
+    /// Now, and by how much the wall clock was set since this was last asked.
+    fn now(&mut self) -> (Timestamp, Option<i64>) {
+        let mut by_ms = None;
+        loop {
+            let now = self.clock.now();
+            // The time that counts is one before which all steps have been seen.
+            match self.steps.taken() {
+                None => return (now, by_ms),
+                Some(more) => by_ms = Some(by_ms.unwrap_or(0_i64).saturating_add(more)),
+            }
+        }
     }
 
     /// Durable first, then act. `Some`: the daemon may go.

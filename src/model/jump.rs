@@ -65,8 +65,8 @@ pub struct Jumps {
 }
 
 impl Jumps {
-    /// Skipped rows that are remembered: those over the longest times. Older short ones are final.
-    pub const SKIPPED_MAX: usize = 3;
+    /// Skipped rows that are remembered, the longest; shorter ones are final then.
+    pub const SKIPPED_MAX: usize = 4;
 
     /// Nothing left behind yet.
     #[must_use]
@@ -74,8 +74,11 @@ impl Jumps {
         Self { task_id, trigger, since, skipped: Vec::new(), done: Vec::new() }
     }
 
-    /// Remembers one more skipped row.
-    pub fn skip(&mut self, row: Skipped) {
+    /// Remembers one more skipped row, made now. One that is further back than it is long is
+    /// final: a clock that was ahead by so much has been found out long ago.
+    pub fn skip(&mut self, row: Skipped, now: Timestamp) {
+        let age = |row: &Skipped| now.as_millis().saturating_sub(row.fire.to.as_millis());
+        self.skipped.retain(|row| age(row) <= length(&row.fire));
         self.skipped.push(row);
         if self.skipped.len() > Self::SKIPPED_MAX {
             let shortest =

@@ -39,6 +39,12 @@ impl Timestamp {
         Self(self.0.saturating_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
     }
 
+    /// The point a millisecond earlier, the last that lies before this one.
+    #[must_use]
+    pub const fn just_before(self) -> Self {
+        Self(self.0.saturating_sub(1))
+    }
+
     /// Time since `earlier`; zero if that is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {

@@ -5,7 +5,7 @@ use super::scheduler;
 use super::state::State;
 use crate::limits;
 use crate::model::id::{InstanceId, TaskId};
-use crate::model::instance::InstanceState;
+use crate::model::instance::{InstanceState, Pause};
 use crate::model::record::Target;
 use crate::model::request::{Answer, Rejection, RejectionCode, Reply};
 use crate::model::spec::{TaskSpec, Trigger, TriggerKind};
@@ -198,7 +198,6 @@ pub(super) fn next(state: &State, wanted: Option<&TaskId>, from: Timestamp, coun
     let count = usize::try_from(count).unwrap_or(usize::MAX).min(most);
     let mut all = Vec::new();
     for spec in state.registry.specs().filter(|s| wanted.is_none_or(|w| *w == s.task_id)) {
-        let held = held(state, spec);
         // A disabled task is of interest only to who asks for it.
         if !spec.enabled && wanted.is_none() {
             continue;
@@ -214,33 +213,39 @@ pub(super) fn next(state: &State, wanted: Option<&TaskId>, from: Timestamp, coun
         let triggers = of.triggers.iter();
         let mut fires: Vec<NextFire> =
             triggers.flat_map(|t| of_trigger(state, of, t, from, count, own)).collect();
-        fires.sort_by_key(|fire| fire.at);
+        fires.sort_by(|a, b| (a.at, &a.trigger).cmp(&(b.at, &b.trigger)));
+        // Two triggers at one instant are one fire: that of the first key.
+        fires.dedup_by_key(|fire| fire.at);
         fires.truncate(count);
-        all.extend(
-            fires
-                .into_iter()
-                .map(|fire| NextFire { note: held.map(str::to_owned).or(fire.note), ..fire }),
-        );
+        all.extend(fires.into_iter().map(|fire| {
+            let held = held(state, spec, fire.at).map(str::to_owned);
+            NextFire { note: held.or(fire.note), ..fire }
+        }));
     }
     all.sort_by(|a, b| (a.at, &a.task_id).cmp(&(b.at, &b.task_id)));
     Ok(Reply::Next(all))
 }
 
-/// Why a nominal fire would make nothing, or nothing that starts, as things stand.
-fn held(state: &State, spec: &TaskSpec) -> Option<&'static str> {
+/// Why a nominal fire of a time would make nothing, or nothing that starts, as things stand.
+fn held(state: &State, spec: &TaskSpec, at: Timestamp) -> Option<&'static str> {
+    let lasts = |pause: &Pause| pause.until.is_none_or(|until| at < until);
+    let is_held = |target: &Target| state.holds.get(target).is_some_and(lasts);
+    let paused = state.registry.row(&spec.task_id).and_then(|row| row.paused.as_ref());
     match state.registry.status(spec) {
         TaskStatus::Disabled => Some("makes nothing: the task is disabled"),
         TaskStatus::Unresolved => Some("makes nothing: an upstream is unknown"),
-        TaskStatus::Paused => Some("makes nothing: the task is paused"),
-        TaskStatus::Active | TaskStatus::Pinned if state.holds.contains_key(&Target::All) => {
+        TaskStatus::Paused if paused.is_some_and(lasts) => {
+            Some("makes nothing: the task is paused")
+        }
+        TaskStatus::Active | TaskStatus::Pinned | TaskStatus::Paused if is_held(&Target::All) => {
             Some("waits: everything is paused")
         }
-        TaskStatus::Active | TaskStatus::Pinned
-            if state.holds.contains_key(&Target::Queue(spec.queue.clone())) =>
+        TaskStatus::Active | TaskStatus::Pinned | TaskStatus::Paused
+            if is_held(&Target::Queue(spec.queue.clone())) =>
         {
             Some("waits: its queue is paused")
         }
-        TaskStatus::Active | TaskStatus::Pinned => None,
+        TaskStatus::Active | TaskStatus::Pinned | TaskStatus::Paused => None,
     }
 }
 

@@ -7,7 +7,7 @@
 //! Inside: `registry`, `graph` and `rollout` (which definitions are in force),
 //! `instances` (what runs and
 //! waits), `queue`, `roster` and `scheduler` (what starts next, where), `agenda` (what is due
-//! when), `nominal` (a time trigger's times, counted), `state` (all of it), `turn` (the only road to change it), `lifecycle` (one file per
+//! when), `nominal` (a time trigger's times, counted), `zones`, `state` (all of it), `turn` (the only road to change it), `lifecycle` (one file per
 //! verb), `answers` and `forecast` (what can be asked),
 //! `check` (a set of files, without a daemon).
 
@@ -32,6 +32,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod zones;
 
 pub use check::{SetFaults, check_set};
 pub use engine::Engine;

@@ -1,5 +1,5 @@
-//! A time trigger's nominal times, and how many of them lie in a stretch: by arithmetic, never one
-//! by one where there may be millions.
+//! A time trigger's nominal times, and how many of them lie in a stretch: by arithmetic, not one by
+//! one; only times that two triggers of a task may share are looked at, those of the rarer one.
 
 use std::time::Duration;
 
@@ -9,8 +9,6 @@ use crate::model::cron::CronExpr;
 use crate::model::every;
 use crate::model::jump::Span;
 use crate::model::time::Timestamp;
-
-const MS: Duration = Duration::from_millis(1);
 
 /// When a time trigger fires.
 #[derive(Debug, Clone)]
@@ -39,7 +37,7 @@ impl Nominal {
     }
 
     /// How many times lie in a stretch.
-    fn count(&self, Span { after, to }: Span) -> u64 {
+    pub(super) fn count(&self, Span { after, to }: Span) -> u64 {
         match self {
             Self::Cron(expr, zone) => expr.count(after, to, zone),
             Self::Every(period) => every::count_every(*period, after, to),
@@ -149,7 +147,7 @@ impl Own<'_> {
         }
         let mut last = self.times.last(span)?;
         while self.is_shared(last) {
-            last = self.times.last(Span { after: span.after, to: last.minus(MS) })?;
+            last = self.times.last(Span { after: span.after, to: last.just_before() })?;
         }
         Some(Run { first, last, count })
     }

@@ -13,10 +13,12 @@ use jiff::tz::TimeZone;
 use super::agenda::{Agenda, Due};
 use super::ended::may_be_retried;
 use super::instances::InstanceTable;
+use super::lifecycle::misfire::Unseen;
 use super::nominal::Nominal;
 use super::queue::{DispatchQueue, RoundRobin};
 use super::registry::Registry;
 use super::roster::{Roster, Usage};
+use super::zones::Zones;
 use crate::limits;
 use crate::model::command::FileWatch;
 use crate::model::id::{InstanceId, LogSeq, TaskId};
@@ -55,6 +57,7 @@ pub(super) struct State {
     pub(super) settings: Arc<Settings>,
     pub(super) process: Process,
     pub(super) registry: Registry,
+    pub(super) zones: Zones,
     pub(super) instances: InstanceTable,
     pub(super) queue: DispatchQueue,
     pub(super) round_robin: RoundRobin,
@@ -72,8 +75,8 @@ pub(super) struct State {
     pub(super) tip: LogSeq,
     /// The directory has been read once since the start; before that nothing fires.
     pub(super) opened: bool,
-    /// Fires up to here that are still to come were not seen to become due.
-    pub(super) unseen_to: Timestamp,
+    /// Fires up to here that are still to come were not seen to become due, and why.
+    pub(super) unseen: (Timestamp, Unseen),
     pub(super) stopping: Option<Stopping>,
     /// What the watcher was told last; `None`: nothing yet.
     pub(super) watched: Option<Vec<FileWatch>>,
@@ -88,6 +91,7 @@ impl State {
             settings,
             process,
             registry: Registry::default(),
+            zones: Zones::default(),
             instances: InstanceTable::default(),
             queue: DispatchQueue::default(),
             round_robin: RoundRobin::default(),
@@ -102,7 +106,7 @@ impl State {
             holds: BTreeMap::new(),
             tip,
             opened: false,
-            unseen_to: Timestamp::from_millis(i64::MIN),
+            unseen: (Timestamp::from_millis(i64::MIN), Unseen::Down),
             stopping: None,
             watched: None,
             files_unread: true,
@@ -137,6 +141,9 @@ impl State {
             .map(|i| (i.task_id.clone(), i.revision))
             .collect();
         self.registry.load(tasks, revisions, &followed);
+        let timezone = self.settings.timezone.clone();
+        self.zones.learn(&timezone);
+        self.registry.specs().for_each(|spec| self.zones.learn_of(spec));
         let ids: BTreeSet<InstanceId> = instances.iter().map(|i| i.instance_id.clone()).collect();
         for instance in instances {
             self.reindex(None, &instance);
@@ -268,8 +275,8 @@ impl State {
         Some(at)
     }
 
-    /// What jumps of the clock left behind at a time trigger. Nothing of it was counted before its
-    /// task was first read.
+    /// What jumps of the clock left behind at a time trigger. One of which nothing is remembered
+    /// began with its task.
     pub(super) fn jumps_of(&self, key: &(TaskId, String)) -> Jumps {
         let none = || {
             let since = self.registry.row(&key.0).map(|row| row.created_at).unwrap_or_default();
@@ -306,12 +313,9 @@ impl State {
         }
     }
 
-    /// A zone by name; the daemon's if none is named, UTC if the name is no longer known.
-    ///
-    /// Names were checked at load. The zone library keeps what it has read.
+    /// A zone by name; the daemon's if none is named.
     pub(super) fn zone(&self, name: Option<&str>) -> TimeZone {
-        let name = name.unwrap_or(&self.settings.timezone);
-        TimeZone::get(name).unwrap_or(TimeZone::UTC)
+        self.zones.get(name.unwrap_or(&self.settings.timezone))
     }
 
     /// The definition an instance follows: pinned, or in force, or the last that was.

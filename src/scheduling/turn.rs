@@ -246,7 +246,26 @@ impl<'a> Turn<'a> {
     pub(super) fn drop_cursor(&mut self, key: &(crate::model::id::TaskId, String)) {
         self.state.cursors.remove(key);
         self.drop_row(RowKey::Cursor { task_id: key.0.clone(), trigger: key.1.clone() });
-        self.drop_jumps(key);
+        // Should the trigger come back, what it has done ahead of its time is still done.
+        let mut jumps = self.state.jumps_of(key);
+        jumps.skipped.clear();
+        jumps.done.retain(|span| span.to > self.now);
+        if jumps.done.is_empty() { self.drop_jumps(key) } else { self.put_jumps(jumps) }
+    }
+
+    /// A time trigger begins to count: from now on.
+    pub(super) fn begin_cursor(&mut self, key: (crate::model::id::TaskId, String)) {
+        let since = self.now;
+        let done = self.state.jumps.get(&key).map(|jumps| jumps.done.clone()).unwrap_or_default();
+        let is_as_old_as_its_task =
+            self.state.registry.row(&key.0).is_some_and(|row| row.created_at == since);
+        if done.is_empty() && is_as_old_as_its_task {
+            self.drop_jumps(&key);
+        } else {
+            let (task_id, trigger) = key.clone();
+            self.put_jumps(Jumps { task_id, trigger, since, skipped: Vec::new(), done });
+        }
+        self.put_cursor(Cursor { task_id: key.0, trigger: key.1, handled_to: since });
     }
 
     /// Remembers what jumps of the clock left behind at a time trigger.

@@ -56,25 +56,34 @@ fn triggers(name: &str) -> Vec<Trigger> {
     }
 }
 
-/// What a person with a calendar would list: each time of each trigger, one by one.
+/// What a person with a calendar and the change dates of Berlin would list, one by one.
 fn nominal(name: &str, after: i64, until: i64) -> BTreeSet<i64> {
-    let mut times = BTreeSet::new();
-    for trigger in triggers(name) {
-        match trigger.when {
-            TriggerKind::Cron(t) => {
-                let zone = TimeZone::get(&t.timezone.unwrap()).unwrap();
-                let next = |at: &Timestamp| t.expr.next(*at, &zone).map(|fire| fire.at);
-                let all = std::iter::successors(next(&Timestamp::from_millis(after)), next);
-                times.extend(all.map(Timestamp::as_millis).take_while(|at| *at <= until));
-            }
-            TriggerKind::Every(t) => {
-                let period = i64::try_from(t.period.as_millis()).unwrap();
-                times.extend((after / period + 1..=until / period).map(|n| n * period));
-            }
-            _ => {}
+    let each = |period: i64, offset: i64| {
+        let n = (after - offset).div_euclid(period) + 1..=(until - offset).div_euclid(period);
+        n.map(move |n| n * period + offset)
+    };
+    match name {
+        "nightly" => {
+            let zone = TimeZone::get("Europe/Berlin").unwrap();
+            let first = jiff::Timestamp::from_millisecond(after - 2 * DAY).unwrap();
+            let days = std::iter::successors(zone.to_datetime(first).date().into(), |day| {
+                jiff::civil::Date::tomorrow(*day).ok()
+            });
+            let at = |day: jiff::civil::Date| {
+                let wall = day.at(2, 30, 0, 0);
+                // Skipped in spring: at three, when the clock jumps. Twice in autumn: the first.
+                let exists = zone.to_ambiguous_timestamp(wall).offset();
+                let is_skipped = matches!(exists, jiff::tz::AmbiguousOffset::Gap { .. });
+                let wall = if is_skipped { day.at(3, 0, 0, 0) } else { wall };
+                zone.to_ambiguous_timestamp(wall).earlier().unwrap().as_millisecond()
+            };
+            days.map(at).take_while(|at| *at <= until).filter(|at| *at > after).collect()
         }
+        // New York is whole hours away from UTC, in summer and in winter.
+        "hourly" => each(HOUR, 15 * MINUTE).collect(),
+        "often" => each(50 * MINUTE, 0).collect(),
+        _ => each(6 * HOUR, 0).chain(each(4 * HOUR, 0)).collect(),
     }
-    times
 }
 
 struct Year {
@@ -207,6 +216,7 @@ impl Year {
                 let by = self.by();
                 self.step(by);
             }
+            8 if self.rng.chance(30) => self.feed(Event::ZonesReread),
             8 => {
                 self.real += self.rng.range(MINUTE, 3 * DAY);
                 self.feed(Event::Tick);

@@ -176,8 +176,10 @@ pub(super) fn again(turn: &mut Turn<'_>, id: &InstanceId) {
 /// Its parameters are not complete or not right now that its edges hold: it never starts.
 fn reject(turn: &mut Turn<'_>, i: &Instance, problem: String) {
     // A nominal fire has its row already, which counts it; what a wave or a person made has none.
-    let counts =
-        matches!(i.trigger, Cause::Wave { .. } | Cause::Submit { .. } | Cause::Backfill { .. });
+    let counts = matches!(
+        i.trigger,
+        Cause::Wave { .. } | Cause::Submit { .. } | Cause::Backfill { trigger: None, .. }
+    );
     turn.fire(Fire {
         task_id: i.task_id.clone(),
         trigger: i.trigger.kind().to_owned(),

@@ -39,7 +39,7 @@ fn one(turn: &mut Turn<'_>, spec: &Arc<TaskSpec>, trigger: &Trigger) {
         return;
     }
     let at = turn.now;
-    match fire::not_now(turn, spec, at) {
+    match fire::never(turn, spec) {
         Some((outcome, reason)) => {
             turn.fire_one((&spec.task_id, &trigger.key(), at), outcome, reason, None);
         }

@@ -18,8 +18,6 @@ use crate::model::record::{Cursor, Fire, Record};
 use crate::model::spec::{Trigger, TriggerKind};
 use crate::model::time::Timestamp;
 
-const MS: Duration = Duration::from_millis(1);
-
 /// The wall clock was set; now is the time that it shows since.
 pub(in super::super) fn stepped(turn: &mut Turn<'_>, by_ms: i64) {
     turn.record(Record::ClockStepped { by_ms });
@@ -62,7 +60,7 @@ fn shift_waits(turn: &mut Turn<'_>, by_ms: i64) {
 /// Time triggers whose cursor lies ahead of the clock go on from now.
 pub(super) fn set_back(turn: &mut Turn<'_>) {
     let now = turn.now;
-    turn.state.unseen_to = turn.state.unseen_to.min(now);
+    turn.state.unseen.0 = turn.state.unseen.0.min(now);
     let ahead: Vec<((TaskId, String), Timestamp)> = turn
         .state
         .cursors
@@ -92,7 +90,7 @@ fn take_back(turn: &mut Turn<'_>, key: &(TaskId, String), cursor: Timestamp) {
             kept.push(Skipped { seq, fire, but });
             continue;
         }
-        let mut to_come = vec![Span { after: fire.from.minus(MS).max(now), to: fire.to }];
+        let mut to_come = vec![Span { after: fire.from.just_before().max(now), to: fire.to }];
         for other in &but {
             to_come = to_come.iter().flat_map(|span| span.without(other)).collect();
         }
@@ -111,7 +109,7 @@ fn take_back(turn: &mut Turn<'_>, key: &(TaskId, String), cursor: Timestamp) {
 
 /// What a row says of times that have come.
 fn up_to_now(turn: &Turn<'_>, key: &(TaskId, String), but: &[Span], fire: Fire) -> Fire {
-    let span = Span { after: fire.from.minus(MS), to: turn.now };
+    let span = Span { after: fire.from.just_before(), to: turn.now };
     let run = timed_of(turn, &key.0).and_then(|mut triggers| {
         let own = triggers.iter().position(|(t, _)| *t == key.1)?;
         let (_, times) = triggers.swap_remove(own);
@@ -148,19 +146,21 @@ fn joined(mut spans: Vec<Span>) -> Vec<Span> {
 }
 
 /// Fires of cron triggers are looked for anew. Times that have gone by only under the new rules
-/// start nothing.
+/// start nothing; what was due under the old ones still is.
 pub(in super::super) fn zones_reread(turn: &mut Turn<'_>) {
     let now = turn.now;
-    let specs: Vec<_> = turn.state.registry.specs().cloned().collect();
+    turn.state.zones.reread();
+    let on_cron = |t: &&Trigger| matches!(t.when, TriggerKind::Cron(_));
+    let specs =
+        turn.state.registry.specs().filter(|spec| spec.triggers.iter().any(|t| on_cron(&t)));
+    let specs: Vec<_> = specs.cloned().collect();
     for spec in specs {
-        let on_cron = |t: &&Trigger| matches!(t.when, TriggerKind::Cron(_));
-        if !spec.triggers.iter().any(|t| on_cron(&t)) {
-            continue;
-        }
         for trigger in spec.triggers.iter().filter(on_cron) {
             let key = (spec.task_id.clone(), trigger.key());
             let Some(cursor) = turn.state.cursors.get(&key).copied() else { continue };
-            if turn.state.next_after(&spec, trigger, cursor).is_some_and(|at| at <= now) {
+            let was_due = turn.state.next_fires.get(&key).is_some_and(|at| *at <= now);
+            let is_past = turn.state.next_after(&spec, trigger, cursor).is_some_and(|at| at <= now);
+            if is_past && !was_due && turn.state.opened {
                 let (task_id, trigger) = key;
                 turn.put_cursor(Cursor { task_id, trigger, handled_to: now });
             }

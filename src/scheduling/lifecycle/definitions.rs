@@ -10,7 +10,7 @@ use super::misfire::Unseen;
 use super::{admit, arrive, boot, clock, misfire, wave};
 use crate::model::event::Definitions;
 use crate::model::id::{InstanceId, TaskId};
-use crate::model::record::{Cursor, Record, Revision, Row, TaskRow};
+use crate::model::record::{Record, Revision, Row, TaskRow};
 use crate::model::spec::{TaskSpec, Trigger, TriggerKind};
 
 /// Tasks whose definition in force is another now, with the one before.
@@ -129,6 +129,7 @@ fn load(turn: &mut Turn<'_>, offer: Offer) {
     if is_new {
         turn.put_row(Row::Revision(revision.clone()));
     }
+    turn.state.zones.learn_of(&revision.spec);
     turn.state.registry.put_revision(revision);
     turn.put_task(row);
 }
@@ -181,9 +182,10 @@ fn triggers(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) 
     }
     for key in timed {
         if moved.contains(&key) || !turn.state.cursors.contains_key(&(task.clone(), key.clone())) {
-            let handled_to = turn.now;
-            turn.drop_jumps(&(task.clone(), key.clone()));
-            turn.put_cursor(Cursor { task_id: task.clone(), trigger: key, handled_to });
+            if moved.contains(&key) {
+                turn.drop_jumps(&(task.clone(), key.clone()));
+            }
+            turn.begin_cursor((task.clone(), key));
         }
     }
     if boots && turn.state.opened {

@@ -310,11 +310,12 @@ pub(super) fn never(turn: &Turn<'_>, spec: &TaskSpec) -> Option<(FireOutcome, Op
 }
 
 /// Instances of the task, and of versions that share its cycles, that are READY, RUNNING or wait
-/// for a retry.
+/// for a retry. A backfill's are of other times: they neither hold up what is due now nor give way
+/// to it.
 fn busy(turn: &Turn<'_>, task: &TaskId) -> Vec<InstanceId> {
     let at_it = |i: &&Instance| {
-        matches!(i.state, InstanceState::Ready | InstanceState::Running)
-            || i.next_retry_at.is_some()
+        let is_on = matches!(i.state, InstanceState::Ready | InstanceState::Running);
+        (is_on || i.next_retry_at.is_some()) && !matches!(i.trigger, Cause::Backfill { .. })
     };
     let versions = turn.state.registry.rollouts().of(task);
     let open = versions.iter().flat_map(|version| turn.state.instances.open_of(version));

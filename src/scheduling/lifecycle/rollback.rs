@@ -95,6 +95,7 @@ fn force(turn: &mut Turn<'_>, mut row: TaskRow, revision: Revision) {
     let before = turn.state.registry.spec(&task).cloned();
     row.revision = Some(revision.revision);
     let spec = Arc::clone(&revision.spec);
+    turn.state.zones.learn_of(&revision.spec);
     turn.state.registry.put_revision(revision);
     turn.state.registry.place(&spec);
     turn.put_task(row);

@@ -38,25 +38,40 @@ pub(in super::super) fn all(turn: &mut Turn<'_>) {
                 Due::ForgetAnswer(key) => turn.drop_submission(&key),
             }
         }
-        let handled = fire_in_order(turn, at, fires);
+        let handled = fire_in_order(turn, at, fires, left);
         left = left.saturating_sub(handled);
         admit::all(turn);
     }
 }
 
 /// Fires due at one instant happen from upstream to downstream. Two triggers of one task at one
-/// instant are one fire: that of the first key. Says how many were handled.
-fn fire_in_order(turn: &mut Turn<'_>, at: Timestamp, fires: Vec<(TaskId, String)>) -> usize {
+/// instant are one fire: that of the first key. Says how many were handled; of those that nobody
+/// saw become due, `most`.
+fn fire_in_order(
+    turn: &mut Turn<'_>,
+    at: Timestamp,
+    fires: Vec<(TaskId, String)>,
+    most: usize,
+) -> usize {
     let graph = turn.state.registry.graph();
     let mut by_task: BTreeMap<(usize, TaskId), BTreeSet<String>> = BTreeMap::new();
     for (task, trigger) in fires {
         by_task.entry((graph.level(&task), task)).or_default().insert(trigger);
     }
-    let is_unseen = at <= turn.state.unseen_to || turn.now.since(at) > limits::FIRE_LATE;
+    let (unseen_to, why) = turn.state.unseen;
+    let unseen = if at <= unseen_to {
+        Some(why)
+    } else {
+        (turn.now.since(at) > limits::FIRE_LATE).then_some(Unseen::Asleep)
+    };
     let mut handled = 0;
     for ((_, task), triggers) in by_task {
-        if is_unseen {
-            handled += misfire::of_task(turn, &task, Unseen::Asleep);
+        if let Some(why) = unseen {
+            if handled < most {
+                handled += misfire::of_task(turn, &task, why, most - handled);
+            } else {
+                turn.state.schedule(&task);
+            }
             continue;
         }
         for trigger in &triggers {

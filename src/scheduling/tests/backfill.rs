@@ -190,7 +190,7 @@ fn what_was_missed_is_left_to_the_trigger_until_the_directory_has_been_read() {
     assert_eq!(filled.not_due_from, Timestamp::parse("2026-11-30T02:00:00Z"));
     bench.specs(vec![nightly("a")]);
     bench.drain();
-    assert_eq!(cycles(&bench, "a"), ["2026-11-29"], "overlap: the fire found it at work");
+    assert_eq!(cycles(&bench, "a"), ["2026-11-29", "2026-11-30"], "RUN_ONCE made it");
     let filled = backfill(&mut bench, "a", range("2026-11-29", "2026-11-30"));
     assert_eq!(filled.not_due_from, None);
     assert_eq!(cycles(&bench, "a"), ["2026-11-29", "2026-11-30"]);
@@ -549,4 +549,17 @@ fn a_range_of_too_much_is_refused_before_anything_is_made_or_counted_to_its_end(
     // 100 nights with 100 tasks below each: 100 roots and 10000 others.
     let refusal = refused(&mut bench, "a", range("2026-08-22", "2026-11-29"));
     assert!(refusal.detail.contains("10100 instances"), "{}", refusal.detail);
+}
+
+#[test]
+fn a_backfill_neither_holds_up_what_is_due_now_nor_gives_way_to_it() {
+    for overlap in [Overlap::Skip, Overlap::Replace] {
+        let triggers = vec![every(3600, Misfire::RunOnce, overlap)];
+        let mut bench = Bench::new(vec![TaskSpec { triggers, ..task("a") }]);
+        let body = BackfillBody { again: true, ..range("2026-11-29", "2026-11-29") };
+        assert_eq!(backfill(&mut bench, "a", body).instances.len(), 24);
+        bench.pass(3_600_000);
+        assert_eq!(bench.fires("a"), [(FireOutcome::Instance, 1)], "{overlap:?}");
+        assert_eq!(bench.of("a").iter().filter(|i| i.state == Cancelled).count(), 0);
+    }
 }

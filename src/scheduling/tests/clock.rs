@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use super::bench::{Bench, MIDNIGHT};
-use super::build::{edge, every, retry, task};
+use super::build::{edge, every, on, retry, task};
+use crate::model::cron::CronExpr;
 use crate::model::event::Event;
 use crate::model::instance::InstanceState::{Failed, Running};
 use crate::model::record::FireOutcome::{Coalesced, Instance, Missed};
 use crate::model::record::{Record, Target};
-use crate::model::spec::{Misfire, Overlap, Strength, TaskSpec};
+use crate::model::spec::{
+    CronTrigger, FirePolicy, Misfire, Overlap, Strength, TaskSpec, Trigger, TriggerKind,
+};
 
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
@@ -17,6 +20,12 @@ const YEAR: i64 = 365 * 24 * HOUR;
 /// Every minute, whatever else runs.
 fn minutely(misfire: Misfire) -> TaskSpec {
     TaskSpec { triggers: vec![every(60, misfire, Overlap::Allow)], ..task("a") }
+}
+
+fn cron(text: &str, misfire: Misfire) -> Trigger {
+    let policy = FirePolicy { misfire, overlap: Overlap::Allow, ..FirePolicy::default() };
+    let expr = CronExpr::parse(text).unwrap();
+    on(TriggerKind::Cron(CronTrigger { expr, timezone: None, policy }))
 }
 
 fn bench(misfire: Misfire) -> Bench {
@@ -220,4 +229,74 @@ fn two_triggers_at_one_instant_stay_one_fire_through_steps() {
     bench.pass(2 * HOUR);
     assert_eq!(counted(&bench), 132, "each minute in one row");
     assert!(made(&bench).windows(2).all(|pair| pair[0] < pair[1]), "none ran twice");
+}
+
+/// The clock is two years ahead when a trigger is edited, or comes back after it went.
+#[test]
+fn a_trigger_that_changes_while_the_clock_is_ahead_counts_from_then() {
+    let daily =
+        || TaskSpec { triggers: vec![every(120, Misfire::RunOnce, Overlap::Allow)], ..task("a") };
+    for goes in [false, true] {
+        let mut bench = bench(Misfire::RunOnce);
+        bench.pass(MINUTE);
+        bench.step(2 * YEAR);
+        if goes {
+            bench.specs(Vec::new());
+        }
+        bench.specs(vec![daily()]);
+        bench.pass(2 * MINUTE);
+        bench.step(-2 * YEAR);
+        let before = bench.of("a").len();
+        bench.pass(10 * MINUTE);
+        assert_eq!(bench.of("a").len(), before + 5, "{goes}: every two minutes from now on");
+    }
+}
+
+#[test]
+fn what_a_trigger_has_done_ahead_of_time_stays_done_though_it_goes_and_comes_back() {
+    let mut bench = bench(Misfire::RunOnce);
+    bench.pass(10 * MINUTE);
+    bench.step(-10 * MINUTE);
+    bench.specs(Vec::new());
+    bench.specs(vec![minutely(Misfire::RunOnce)]);
+    bench.pass(10 * MINUTE);
+    assert_eq!(made(&bench).len(), 10);
+    bench.pass(MINUTE);
+    assert_eq!(made(&bench).len(), 11);
+}
+
+/// Known fault B021 on a machine that sleeps every night.
+#[test]
+fn rows_of_earlier_nights_do_not_push_out_what_is_to_be_taken_back() {
+    let spec =
+        || TaskSpec { triggers: vec![every(1200, Misfire::RunOnce, Overlap::Allow)], ..task("a") };
+    let mut bench = Bench::new(vec![spec()]);
+    for _ in 0..5 {
+        bench.pass(16 * HOUR);
+        bench.restart(8 * HOUR, vec![spec()]);
+    }
+    bench.step(2 * HOUR);
+    bench.step(-2 * HOUR);
+    let before = bench.of("a").len();
+    bench.pass(HOUR);
+    assert_eq!(bench.of("a").len(), before + 3);
+}
+
+#[test]
+fn reading_zones_again_loses_nothing_that_was_due() {
+    let spec = || TaskSpec { triggers: vec![cron("* * * * *", Misfire::RunAll)], ..task("a") };
+    let mut bench = Bench::new(vec![spec()]);
+    bench.restart_reading(
+        HOUR,
+        crate::model::event::Definitions { more: true, ..Default::default() },
+    );
+    bench.event(Event::ZonesReread);
+    bench.specs(vec![spec()]);
+    assert_eq!(bench.fires("a"), [(Instance, 1); 60]);
+    let mut bench = Bench::new(vec![spec()]);
+    bench.restart(1500 * MINUTE, vec![spec()]);
+    bench.event(Event::ZonesReread);
+    bench.pass(0);
+    // A day's worth is within the window, the rest is missed.
+    assert_eq!(counted(&bench), 1500);
 }

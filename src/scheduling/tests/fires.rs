@@ -204,7 +204,8 @@ fn a_taken_dedup_key_makes_no_instance() {
     assert_eq!(bench.of("a").len(), 2, "a failed one holds no key");
 }
 
-/// Berlin's clock jumps from 02:00 to 03:00 on 2027-03-28 at 01:00 UTC.
+/// Berlin's clock jumps from 02:00 to 03:00 on 2027-03-28 at 01:00 UTC. From then on its 02:00 is
+/// Shanghai's 08:00: one fire.
 #[test]
 fn coming_fires_are_in_their_own_zone_and_tell_what_the_clock_does() {
     let cron = |text, zone: Option<&str>| {
@@ -224,8 +225,36 @@ fn coming_fires_are_in_their_own_zone_and_tell_what_the_clock_does() {
     let expected = [
         ("2027-03-28T08:00:00+08:00", None),
         ("2027-03-29T02:00:00+02:00", Some(dropped)),
-        ("2027-03-29T08:00:00+08:00", None),
         ("2027-03-29T02:30:00+02:00", None),
+        ("2027-03-30T02:00:00+02:00", None),
     ];
     assert_eq!(found, expected);
+}
+
+fn coming(bench: &mut Bench, count: u32) -> Vec<(i64, Option<String>)> {
+    let Ok(Reply::Next(fires)) =
+        bench.ask(Request::Next { task: Some(id("a")), from: None, count }).0
+    else {
+        panic!("no answer")
+    };
+    fires.into_iter().map(|fire| ((fire.at.as_millis() - MIDNIGHT) / 1000, fire.note)).collect()
+}
+
+#[test]
+fn coming_fires_are_held_up_to_the_end_of_a_pause() {
+    let mut bench = Bench::new(vec![timed(vec![every(10, Misfire::RunOnce, Overlap::Allow)])]);
+    let until = Some(Timestamp::from_millis(MIDNIGHT + 20_000));
+    bench.ask(Request::Pause { target: Target::Task(id("a")), reason: None, until }).0.unwrap();
+    let held = Some("makes nothing: the task is paused".to_owned());
+    assert_eq!(coming(&mut bench, 3), [(10, held), (20, None), (30, None)]);
+}
+
+#[test]
+fn a_coming_fire_of_two_triggers_is_told_once() {
+    let both = vec![
+        every(10, Misfire::RunOnce, Overlap::Allow),
+        every(20, Misfire::RunOnce, Overlap::Allow),
+    ];
+    let mut bench = Bench::new(vec![timed(both)]);
+    assert_eq!(coming(&mut bench, 3), [(10, None), (20, None), (30, None)]);
 }

@@ -6,6 +6,7 @@ use super::bench::{Bench, MIDNIGHT};
 use super::build::{every, id, on, task};
 use crate::limits;
 use crate::model::cron::CronExpr;
+use crate::model::instance::InstanceState;
 use crate::model::record::FireOutcome::{Coalesced, Instance, Missed, Paused};
 use crate::model::record::Target;
 use crate::model::request::Request;
@@ -101,4 +102,56 @@ fn a_pause_that_ended_while_nobody_looked_ended_then() {
     bench.restart(60 * MINUTE, vec![spec()]);
     // The fire of the 20th minute is the first that is not paused.
     assert_eq!(bench.fires("a"), [(Paused, 19), (Coalesced, 40), (Instance, 1)]);
+}
+
+/// Two dense triggers share half of their times: those are looked at, in parts.
+#[test]
+fn a_year_down_with_two_dense_triggers_is_counted_in_parts() {
+    let spec = || {
+        timed(vec![
+            every(1, Misfire::RunOnce, Overlap::Queue),
+            every(2, Misfire::RunOnce, Overlap::Queue),
+        ])
+    };
+    let mut bench = Bench::new(vec![spec()]);
+    bench.restart(3 * DAY, vec![spec()]);
+    assert_eq!(bench.engine.next_deadline().map(|at| at <= bench.now), Some(true));
+    bench.pass(0);
+    let counted: u64 = bench.ledger("a").iter().map(|f| f.count).sum();
+    assert_eq!(counted, 3 * 86_400, "each second once");
+    let made = bench.of("a").len();
+    assert!((1..=2).contains(&made), "the newest of each trigger at most, not one for each part");
+}
+
+#[test]
+fn many_tasks_that_catch_up_leave_others_their_turn() {
+    let specs = || -> Vec<TaskSpec> {
+        (0..30)
+            .map(|n| {
+                let triggers = vec![every(60, Misfire::RunAll, Overlap::Queue)];
+                TaskSpec { triggers, ..task(&format!("t{n}")) }
+            })
+            .collect()
+    };
+    let mut bench = Bench::new(specs());
+    bench.restart(100 * MINUTE, specs());
+    let made = bench.instances().count();
+    assert!(made <= limits::FIRES_PER_TURN + 100, "{made} in one turn");
+    bench.pass(0);
+    for n in 0..30 {
+        assert_eq!(bench.fires(&format!("t{n}")), [(Instance, 1); 100]);
+    }
+}
+
+/// Contract: only the fires of `cron` and `every` end as PAUSED.
+#[test]
+fn the_boot_of_a_paused_task_makes_an_instance_that_waits() {
+    let spec = || timed(vec![on(TriggerKind::Boot)]);
+    let mut bench = Bench::new(vec![spec()]);
+    bench.pause(Target::Task(id("a"))).unwrap();
+    bench.machine_restarts();
+    bench.restart(MINUTE, vec![spec()]);
+    // That of the boot in which the task came, and that of the next.
+    assert_eq!(bench.fires("a"), [(Instance, 1); 2]);
+    assert_eq!(bench.states("a")[1], InstanceState::Ready);
 }

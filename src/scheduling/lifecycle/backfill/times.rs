@@ -2,7 +2,6 @@
 //! rule 15).
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use super::super::super::turn::Turn;
 use super::super::fire;
@@ -10,8 +9,6 @@ use crate::limits;
 use crate::model::cycle::{Cycle, CycleRange};
 use crate::model::spec::{TaskSpec, Trigger};
 use crate::model::time::Timestamp;
-
-const MS: Duration = Duration::from_millis(1);
 
 /// One nominal time.
 pub(super) struct Time<'a> {
@@ -62,7 +59,7 @@ fn fires<'a>(
     let mut looks = 0;
     for trigger in triggers {
         let handled_to = handled_to(turn, spec, trigger);
-        let mut after = from.minus(MS);
+        let mut after = from.just_before();
         while let Some(at) = turn.state.next_after(spec, trigger, after).filter(|at| *at < to) {
             if at > handled_to {
                 later = Some(later.map_or(at, |later| later.min(at)));
@@ -89,7 +86,7 @@ fn fires<'a>(
 /// left to the trigger's `misfire`.
 fn handled_to(turn: &Turn<'_>, spec: &TaskSpec, trigger: &Trigger) -> Timestamp {
     let pending = turn.state.next_fires.get(&(spec.task_id.clone(), trigger.key()));
-    pending.map_or(turn.now, |at| at.minus(MS)).min(turn.now)
+    pending.map_or(turn.now, |at| at.just_before()).min(turn.now)
 }
 
 /// The instance of such a cycle is scheduled now, as one of `schedctl run --cycle` is: so it is
