@@ -40,6 +40,9 @@ pub struct Backfilled {
     /// The first nominal time in the range that is still to come: it and those after it are left
     /// to the task's triggers.
     pub not_due_from: Option<Timestamp>,
+    /// Nothing was made; the ids are of nobody.
+    #[serde(default)]
+    pub dry_run: bool,
     /// The key was seen before: this is what was made then.
     pub repeated: bool,
 }

@@ -121,7 +121,7 @@ impl SpecPlaces {
     pub fn of(&self, key: &str) -> (u32, u32) {
         match key {
             "taskId" => self.task_id,
-            "dependsOn" => self.depends_on,
+            "dependsOn" | "triggers" => self.depends_on,
             "cycle" => self.cycle,
             _ => (0, 0),
         }

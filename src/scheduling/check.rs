@@ -8,7 +8,7 @@ use super::registry::Registry;
 use crate::model::cycle::CycleUnit;
 use crate::model::event::{Definitions, SpecError, SpecFile, SpecPlaces};
 use crate::model::id::TaskId;
-use crate::model::spec::{DepType, TaskSpec};
+use crate::model::spec::{DepType, TaskSpec, TriggerKind};
 
 /// What only all files together can tell.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -51,6 +51,7 @@ pub fn check_set(files: Vec<SpecFile>) -> SetFaults {
             warnings.push(SpecError { file, line, column, path, message });
         };
         edges(spec, &specs, &mut |message| warn("dependsOn", message));
+        listens(spec, &specs, &mut |message| warn("triggers", message));
         unit(spec, &registry, &mut |message| warn("cycle", message));
         share(spec, &registry, &mut |message| warn("taskId", message));
     }
@@ -85,6 +86,20 @@ fn edges(spec: &TaskSpec, specs: &BTreeMap<TaskId, Placed>, warn: &mut dyn FnMut
                 ));
             }
             Some(_) => {}
+        }
+    }
+}
+
+fn listens(spec: &TaskSpec, specs: &BTreeMap<TaskId, Placed>, warn: &mut dyn FnMut(String)) {
+    for trigger in &spec.triggers {
+        if let TriggerKind::Task(on) = &trigger.when
+            && !specs.contains_key(&on.task_id)
+        {
+            warn(format!(
+                "{} listens to {}, which none of these files defines: the trigger does not fire \
+                 until one does",
+                spec.task_id, on.task_id
+            ));
         }
     }
 }

@@ -213,6 +213,7 @@ async fn a_backfill_needs_its_range_and_is_answered_with_what_it_made() {
         to: "2026-11-02".to_owned(),
         cycles: Vec::new(),
         not_due_from: None,
+        dry_run: false,
         repeated: false,
     };
     let house = House::new(FakeCore::new(move |_| Ok(Reply::Backfilled(made.clone()))));

@@ -67,6 +67,7 @@ pub(in super::super) fn request(turn: &mut Turn<'_>, task: &TaskId, body: &Backf
         to: range.last().label().to_owned(),
         cycles,
         not_due_from: within.not_due_from,
+        dry_run: body.dry_run,
         repeated: false,
     }))
 }

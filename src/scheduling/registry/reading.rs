@@ -220,7 +220,9 @@ impl Registry {
                 for task in culprits(fault, changed, &moved, &put_back) {
                     let Some(Some(offer)) = changed.remove(&task) else { continue };
                     moved.remove(&task);
-                    self.refuse(&task, &offer.file, "dependsOn", fault.text.clone());
+                    let has_edges = !offer.spec.depends_on.is_empty();
+                    let key = if has_edges { "dependsOn" } else { "triggers" };
+                    self.refuse(&task, &offer.file, key, fault.text.clone());
                     let old = self.in_force.get(&task).cloned();
                     self.graph.set(&task, old.as_deref());
                     plan.unpinned.retain(|(unpinned, _)| *unpinned != task);

@@ -1,10 +1,10 @@
 //! A set of files checked without a daemon.
 
 use super::super::check_set;
-use super::build::{after, edge, file, on_event, task};
+use super::build::{after, edge, file, id, on, on_event, task};
 use crate::model::cycle::{CycleRule, CycleUnit};
 use crate::model::event::{SpecError, SpecFile};
-use crate::model::spec::{DepType, Dependency, Strength, TaskSpec};
+use crate::model::spec::{DepType, Dependency, Strength, TaskSpec, TaskTrigger, TriggerKind};
 
 fn files(specs: Vec<TaskSpec>) -> Vec<SpecFile> {
     specs.into_iter().map(|s| file(&format!("{}.yaml", s.task_id), vec![s])).collect()
@@ -62,4 +62,25 @@ fn what_is_accepted_but_surprises_is_warned_of() {
         ]
     );
     assert_eq!(found.errors, []);
+}
+
+fn hook(name: &str, of: &str) -> TaskSpec {
+    let on_end = TaskTrigger { task_id: id(of), states: TaskTrigger::STATES.to_vec() };
+    TaskSpec { triggers: vec![on(TriggerKind::Task(on_end))], ..task(name) }
+}
+
+#[test]
+fn tasks_that_start_each_other_are_refused_where_their_triggers_stand() {
+    for set in [vec![hook("a", "a")], vec![hook("a", "b"), after("b", &["a"])]] {
+        let found = check_set(files(set));
+        assert!(found.errors[0].to_string().starts_with("a.v1.yaml: triggers: closes the cycle"));
+    }
+}
+
+#[test]
+fn a_trigger_on_a_task_that_nobody_defines_is_warned_of() {
+    let found = check_set(files(vec![hook("a", "nobody")]));
+    let text = "a.v1.yaml: triggers: a.v1 listens to nobody.v1, which none of these files defines: \
+                the trigger does not fire until one does";
+    assert_eq!(texts(&found.warnings), [text]);
 }

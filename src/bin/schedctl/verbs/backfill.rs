@@ -22,6 +22,10 @@ pub(crate) fn backfill(session: &Session, args: &BackfillArgs) -> Result<Exit, F
     let answer = session.client.post_with(&target, &body, args.request_id.as_deref())?;
     let filled: Backfilled = answer.json()?;
     if args.quiet {
+        // Ids that nobody has would be taken for instances.
+        if args.dry_run {
+            return Ok(Exit::Good);
+        }
         for id in &filled.instances {
             output.line(id.as_str())?;
         }
