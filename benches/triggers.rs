@@ -1,8 +1,8 @@
-//! How soon what is due happens. `cargo bench --bench triggers [TASKS]`.
+//! How soon what is due happens. `cargo bench --bench triggers [TASKS] [core]`.
 //!
 //! What an expression's next fire costs, what a fire costs the core, how long ten thousand fires of
 //! one second take until they are durable and queued, and how late fifty tasks start at once, beside
-//! fifty bare spawns in the same run.
+//! fifty bare spawns in the same run. With `core` only what needs no daemon.
 #![expect(clippy::print_stdout, reason = "figures are what it is for")]
 #![expect(clippy::disallowed_methods, reason = "it measures real time")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on may end")]
@@ -40,7 +40,11 @@ fn main() {
     }
     let tasks = words.iter().skip(1).find_map(|word| word.parse().ok()).unwrap_or(10_000);
     next_fires();
-    core(tasks);
+    core(tasks, "of one expression", |_| "0 2 * * *".to_owned());
+    core(tasks, "of as many", distinct);
+    if words.iter().any(|word| word == "core") {
+        return;
+    }
     burst(tasks);
     starts();
 }
@@ -103,15 +107,22 @@ fn engine(settings: &Arc<Settings>, now: Timestamp) -> Engine {
     Engine::load(Arc::clone(settings), process, [], LogSeq(0))
 }
 
+/// An expression for each number, due on each day that [`core`] looks at: on the last 26 days of a
+/// month, those that the number's bits name.
+fn distinct(n: usize) -> String {
+    let days = (0..26).filter(|bit| n >> bit & 1 == 1).map(|bit| format!(",{}", bit + 6));
+    format!("0 2 1-5{} * *", days.collect::<String>())
+}
+
 /// All tasks are due in the same second: what does the core take for each?
-fn core(tasks: usize) {
+fn core(tasks: usize, lines: &str, cron: impl Fn(usize) -> String) {
     let place = tempfile::tempdir().unwrap();
     let config = write_config(place.path(), 1);
     let settings = sched::config::Config::load(Some(&config)).unwrap().settings;
     let now = Timestamp::parse("2026-12-01T01:00:00Z").unwrap();
     let context = SpecContext::default();
     let read = |n: usize| {
-        let text = spec(n, "0 2 * * *", "handler: 'true'");
+        let text = spec(n, &cron(n), "handler: 'true'");
         spec_yaml::read(&format!("/specs/{n}.yaml"), text.as_bytes(), &context)
     };
     let changed: Vec<SpecFile> = (0..tasks).map(read).collect();
@@ -130,7 +141,7 @@ fn core(tasks: usize) {
         assert!(effects.commit.rows.len() >= tasks);
         rounds.push(time.as_secs_f64() * 1e6 / f64::from(u32::try_from(tasks).unwrap()));
     }
-    println!("core       {:.1} µs for each of {tasks} fires (wanted: 20)", median(rounds));
+    println!("core       {:.1} µs for each of {tasks} fires {lines} (wanted: 20)", median(rounds));
 }
 
 fn write_config(place: &Path, slots: usize) -> std::path::PathBuf {

@@ -84,6 +84,9 @@ pub const RESCAN_EVERY: Duration = Duration::from_secs(30);
 pub const FOLDER_CHECK_EVERY: Duration = Duration::from_secs(2);
 /// Period of looking for arrived files on a remote file system, where the task's file names none.
 pub const POLL_REMOTE_EVERY: Duration = Duration::from_secs(5);
+/// How long a look for arrived files may take, walks of 10 s and all, before a file system is taken
+/// to hang.
+pub const LOOK_WITHIN: Duration = Duration::from_secs(15);
 /// Shortest period of looking for arrived files that a spec may name.
 pub const POLL_LEAST: Duration = Duration::from_millis(10);
 /// How long a taken file that is gone is remembered, should it come back as it was.

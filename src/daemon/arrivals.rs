@@ -39,10 +39,14 @@ mod walk;
 /// Pause between two looks for hints, so that one fast writer costs a bounded share of the time.
 const HINT_PAUSE: Duration = Duration::from_millis(10);
 
+/// What the status says while a look takes longer than [`limits::LOOK_WITHIN`].
+const LATE: &str = "looking for files takes long: a mount may hang; file triggers wait for it";
+
 /// Starts to follow the patterns that `watches` holds, now and whenever it changes. Returns what
 /// stands in the way of seeing files at once ("waiting for folder …"), for the daemon's status.
 /// `taken`: the patterns and paths of earlier arrivals; which of them are gone is told first, and
-/// then [`Event::FilesRead`].
+/// then [`Event::FilesRead`]. That comes without them where a look takes too long: a file system that
+/// hangs holds up what it has to tell, and nothing else.
 /// Ends with `stop`, or when nobody takes events or sets patterns any more.
 pub fn start(
     watches: watch::Receiver<Vec<FileWatch>>,
@@ -61,6 +65,7 @@ pub fn start(
         watches,
         events,
         status: status_sender,
+        within: limits::LOOK_WITHIN,
         has_read: false,
     };
     tasks.spawn(async move {
@@ -80,7 +85,9 @@ struct Follower {
     watches: watch::Receiver<Vec<FileWatch>>,
     events: mpsc::Sender<Event>,
     status: watch::Sender<Vec<String>>,
-    /// All patterns have been looked at once.
+    /// A look that takes longer is told of.
+    within: Duration,
+    /// All patterns have been looked at once, or that took too long: nobody waits for it.
     has_read: bool,
 }
 
@@ -121,20 +128,40 @@ impl Follower {
 
     async fn look(&mut self, watches: Option<Vec<FileWatch>>) -> Option<(Looker, Found)> {
         let mut looker = self.looker.take()?;
-        let looked = tokio::task::spawn_blocking(move || {
+        let is_first = (watches.is_some() || looker.is_following()) && !self.has_read;
+        let mut looking = tokio::task::spawn_blocking(move || {
             if let Some(watches) = watches {
                 looker.follow(watches);
             }
             let found = looker.look();
             (looker, found)
         });
-        match looked.await {
+        let looked = match tokio::time::timeout(self.within, &mut looking).await {
+            Ok(looked) => looked,
+            Err(_late) => {
+                self.tell_late(is_first).await;
+                // No thread can be called back from a file system that hangs.
+                looking.await
+            }
+        };
+        match looked {
             Ok(done) => Some(done),
             Err(error) => {
                 error!(%error, "looking for files broke down; file triggers do not fire any more");
                 self.status.send_replace(vec!["file triggers do not fire any more".to_owned()]);
                 None
             }
+        }
+    }
+
+    async fn tell_late(&mut self, is_first: bool) {
+        let mut notes = self.status.borrow().clone();
+        notes.insert(0, LATE.to_owned());
+        self.tell_status(notes);
+        if is_first {
+            // That nobody takes events any more shows in the next one.
+            self.tell(Event::FilesRead).await.ok();
+            self.has_read = true;
         }
     }
 

@@ -28,10 +28,11 @@ pub enum Event {
     Definitions(Definitions),
     /// Files that match `file:` triggers and have stopped changing.
     FilesArrived(Vec<FileArrival>),
-    /// Files of earlier arrivals that are gone; the same name is a new arrival from now on.
+    /// Files of earlier arrivals that are gone. One that comes back as it was within a week is no new
+    /// arrival if an attempt was made for it; anything else under its name is.
     FilesGone(Vec<String>),
     /// All patterns have been looked at once since the start: of files of earlier arrivals it has
-    /// been told which are gone.
+    /// been told which are gone. Or that takes so long that nothing waits for it any more.
     FilesRead,
     /// Somebody at the door asks for something.
     Request {

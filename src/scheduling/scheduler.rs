@@ -52,7 +52,8 @@ pub(super) fn assign(state: &State) -> Option<Assignment> {
     None
 }
 
-/// Why a READY instance does not start: the first that holds (design, 'State and reason').
+/// Why a READY instance does not start: the first that holds (design, 'State and reason'). That files
+/// have not been looked at since the start has no name: it is over soon, whatever anybody does.
 pub(super) fn held_by(state: &State, instance: &Instance, spec: &TaskSpec) -> Option<Reason> {
     let paused = instance.paused.is_some()
         || state.holds.contains_key(&Target::All)

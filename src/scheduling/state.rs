@@ -80,7 +80,7 @@ pub(super) struct State {
     pub(super) stopping: Option<Stopping>,
     /// What the watcher was told last; `None`: nothing yet.
     pub(super) watched: Option<Vec<FileWatch>>,
-    /// Files of earlier arrivals have not been looked for since the start.
+    /// Files of earlier arrivals have not been looked for since the start, which takes a bounded time.
     pub(super) files_unread: bool,
 }
 

@@ -5,8 +5,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::model::event::{FileArrival, FileIdentity};
+use crate::model::event::FileArrival;
 use crate::model::id::TaskId;
+
+mod follower;
 
 /// Far longer than anything here takes; a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -298,38 +300,6 @@ async fn many_files_at_once_arrive_each_once() {
     world.until(|world| world.arrived.iter().any(|a| a.path == last)).await;
     let paths: BTreeSet<&str> = world.arrived.iter().map(|a| a.path.as_str()).collect();
     assert_eq!((world.arrived.len(), paths.len()), (FILES + 1, FILES + 1));
-}
-
-/// Known fault B162: others are on time.
-#[tokio::test]
-async fn the_core_is_not_flooded_with_files() {
-    let clock = Clock::new();
-    let (looker, hints) = Looker::new(clock.clone(), file_system, Vec::new());
-    let (_watches, watches) = watch::channel(Vec::new());
-    let (status, _status) = watch::channel(Vec::new());
-    let (events, mut receiver) = mpsc::channel(64);
-    let looker = Some(looker);
-    let mut follower = Follower { looker, hints, clock, watches, events, status, has_read: false };
-    let identity = FileIdentity { device: 1, inode: 1, size: 1, mtime_ns: 1 };
-    let file = |n| FileArrival { pattern: "/in/*".to_owned(), path: format!("/in/{n}"), identity };
-    let found = Found { arrived: (0..2_000).map(file).collect(), ..Found::default() };
-    let mut sending = std::pin::pin!(follower.send(found, false));
-    let mut told = 0;
-    loop {
-        let is_over = tokio::select! {
-            biased;
-            sent = &mut sending => sent.is_ok(),
-            () = std::future::ready(()) => false,
-        };
-        assert!(receiver.len() <= 4, "{} events wait", receiver.len());
-        while let Ok(Event::FilesArrived(files)) = receiver.try_recv() {
-            told += files.len();
-        }
-        if is_over {
-            break;
-        }
-    }
-    assert_eq!(told, 2_000);
 }
 
 #[tokio::test]

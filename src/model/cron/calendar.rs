@@ -4,14 +4,10 @@
 //! 1 = Sunday) nor a zone (it loses and doubles times where clocks change). It gets plain lists of
 //! numbers and counts in UTC, which here only stands for a clock that never changes.
 //!
-//! A compiled `Schedule` takes more than 6 KiB, most of it the list of years, so ten thousand tasks
-//! would hold 130 MB of them: an expression keeps its lines, and each thread the schedules of the
-//! lines that it used last.
+//! A compiled `*` takes nothing and a list of numbers up to 1 KiB, so each expression keeps its
+//! schedules: all in all an ordinary one takes about 1 KiB, the longest 6.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
-use std::rc::Rc;
 use std::str::FromStr as _;
 
 use chrono::{DateTime, Datelike as _, Utc};
@@ -23,44 +19,8 @@ use super::fields::{Day, DayRule, Fields, Set, WeekdayRule};
 #[derive(Clone)]
 pub(super) struct Calendar {
     fields: Fields,
-    /// In the crate's words: one; two where either day field suffices.
-    lines: Box<[Box<str>]>,
-}
-
-/// Compiled schedules that a thread keeps.
-const COMPILED_MAX: usize = 128;
-
-thread_local! {
-    static COMPILED: RefCell<Compiled> = RefCell::default();
-}
-
-/// The schedules of the lines compiled last. What it holds never changes an answer.
-#[derive(Default)]
-struct Compiled {
-    schedules: BTreeMap<Box<str>, Rc<Schedule>>,
-    /// The same lines, oldest first.
-    order: VecDeque<Box<str>>,
-}
-
-impl Compiled {
-    fn of(&mut self, line: &str) -> Result<Rc<Schedule>, cron::error::Error> {
-        if let Some(schedule) = self.schedules.get(line) {
-            return Ok(Rc::clone(schedule));
-        }
-        let schedule = Rc::new(Schedule::from_str(line)?);
-        if self.order.len() >= COMPILED_MAX
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.schedules.remove(&oldest);
-        }
-        self.order.push_back(line.into());
-        self.schedules.insert(line.into(), Rc::clone(&schedule));
-        Ok(schedule)
-    }
-}
-
-fn compiled(line: &str) -> Result<Rc<Schedule>, cron::error::Error> {
-    COMPILED.with_borrow_mut(|compiled| compiled.of(line))
+    /// One; two where either day field suffices.
+    schedules: Box<[Schedule]>,
 }
 
 impl Calendar {
@@ -79,14 +39,12 @@ impl Calendar {
         } else {
             vec![(days, every_weekday), (every_day, weekdays)]
         };
-        let lines: Box<[Box<str>]> = pairs
+        let schedules: Result<_, cron::error::Error> = pairs
             .into_iter()
-            .map(|(days, weekdays)| line(&fields, days, weekdays).into_boxed_str())
+            .map(|(days, weekdays)| Schedule::from_str(&line(&fields, days, weekdays)))
             .collect();
-        for line in &lines {
-            compiled(line).map_err(|error| error.to_string())?;
-        }
-        Ok(Self { fields, lines })
+        let schedules = schedules.map_err(|error| error.to_string())?;
+        Ok(Self { fields, schedules })
     }
 
     pub(super) fn fields(&self) -> &Fields {
@@ -100,12 +58,9 @@ impl Calendar {
     pub(super) fn after(&self, wall: i64) -> Option<i64> {
         const DAY: i64 = 86_400;
         let mut from = wall.max(-1);
-        // Each line has been compiled before, so none of them fails here.
-        let schedules: Vec<Rc<Schedule>> =
-            self.lines.iter().filter_map(|line| compiled(line).ok()).collect();
         loop {
             let start = DateTime::<Utc>::from_timestamp(from, 0).filter(|at| at.year() <= 2100)?;
-            let found = schedules.iter().filter_map(|s| s.after(&start).next()).min()?;
+            let found = self.schedules.iter().filter_map(|s| s.after(&start).next()).min()?;
             let found = found.timestamp();
             let day = found.div_euclid(DAY);
             if self.fields.matches(Day::on(day)?) {

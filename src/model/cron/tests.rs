@@ -357,20 +357,6 @@ mod properties {
     }
 }
 
-/// A thread keeps only some compiled schedules; which ones never changes an answer.
-#[test]
-fn more_expressions_than_are_kept_compiled_are_each_answered_by_their_own() {
-    let midnight = at("2026-01-01T00:00:00Z");
-    let expressions: Vec<(i64, CronExpr)> =
-        (1..300).map(|n| (n, expr(&format!("{} {} * * *", n % 60, n / 60)))).collect();
-    for _ in 0..2 {
-        for (minute, expr) in &expressions {
-            let fire = expr.next(midnight, &TimeZone::UTC).unwrap();
-            assert_eq!(fire.at.as_millis() - midnight.as_millis(), minute * 60_000);
-        }
-    }
-}
-
 /// Where the system has no zone database, its own copy answers.
 #[test]
 fn a_copy_of_the_zone_database_comes_with_the_program() {
