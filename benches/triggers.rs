@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use daemon::{ask, ms, start_daemon, stop, timed, wait_for};
+use daemon::{ms, start_daemon, stop, timed, wait_for};
 use jiff::tz::TimeZone;
 use sched::access::spec_yaml::{self, SpecContext};
 use sched::model::cron::CronExpr;
@@ -179,16 +179,7 @@ fn burst(tasks: usize) {
     wait_for(&socket, "/status", &format!("\"ready\":{},\"running\":1", tasks - 1));
     let took = since_epoch().saturating_sub(Duration::from_secs(due));
     println!("burst      {tasks} fires durable and queued after {:.0} ms (wanted: 500)", ms(took));
-    ask(&socket, "POST /instances/x/cancel");
     stop(&mut daemon, &socket);
-    end_tasks(place.path());
-}
-
-/// Executors outlive the daemon and their tasks would sleep on.
-fn end_tasks(place: &Path) {
-    let pattern = format!("{}/schedd.yaml", place.display());
-    let killed = Command::new("pkill").args(["-KILL", "-f", &pattern]).status();
-    assert!(killed.is_ok());
 }
 
 /// As many tasks as there are slots start in the same second; beside them as many bare spawns.
@@ -213,7 +204,6 @@ fn starts() {
     wait_for(&socket, "/status", &format!("\"tasks\":{STARTS},"));
     std::thread::sleep(Duration::from_secs(ROUND_SECONDS * (ROUNDS as u64 + 2)));
     stop(&mut daemon, &socket);
-    end_tasks(place.path());
     let (mut first, mut last) = (Vec::new(), Vec::new());
     for (due, at) in rounds(&stamps) {
         let late = |at: f64| at - due;

@@ -27,12 +27,13 @@ pub(crate) fn start_daemon(config: &Path) -> Child {
         .unwrap()
 }
 
-pub(crate) fn ask(socket: &Path, head: &str) -> Option<String> {
+/// Asks, or orders with this body; `None`: nobody is there.
+pub(crate) fn ask(socket: &Path, head: &str, body: &str) -> Option<String> {
     let mut stream = UnixStream::connect(socket).ok()?;
-    stream
-        .write_all(format!("{head} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n").as_bytes())
-        .ok()?;
-    stream.write_all(b"Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}").ok()?;
+    let length = body.len();
+    let more = "Host: x\r\nConnection: close\r\nContent-Type: application/json";
+    let asked = format!("{head} HTTP/1.1\r\n{more}\r\nContent-Length: {length}\r\n\r\n{body}");
+    stream.write_all(asked.as_bytes()).ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     Some(answer)
@@ -40,14 +41,15 @@ pub(crate) fn ask(socket: &Path, head: &str) -> Option<String> {
 
 pub(crate) fn wait_for(socket: &Path, path: &str, word: &str) {
     let began = Instant::now();
-    while !ask(socket, &format!("GET {path}")).is_some_and(|answer| answer.contains(word)) {
+    while !ask(socket, &format!("GET {path}"), "{}").is_some_and(|answer| answer.contains(word)) {
         assert!(began.elapsed() < Duration::from_secs(60), "no {word} in {path}");
         // A daemon that is asked without pause has no time left for its work.
         std::thread::sleep(Duration::from_millis(2));
     }
 }
 
+/// Its tasks end with it; its executors end by themselves once they are idle for a minute.
 pub(crate) fn stop(daemon: &mut Child, socket: &Path) {
-    ask(socket, "POST /shutdown");
+    ask(socket, "POST /shutdown", "{\"mode\":\"CANCEL\"}");
     daemon.wait().unwrap();
 }
