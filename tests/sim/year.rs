@@ -35,7 +35,9 @@ const SEEDS: u64 = 8;
 const TASKS: [&str; 4] = ["nightly", "hourly", "often", "two"];
 
 fn cron(text: &str, timezone: &str, misfire: Misfire, overlap: Overlap) -> Trigger {
-    let policy = FirePolicy { misfire, overlap, catch_up: Duration::from_secs(3 * 86_400) };
+    // All of two months are more than one turn makes.
+    let days = if misfire == Misfire::RunAll { 90 } else { 3 };
+    let policy = FirePolicy { misfire, overlap, catch_up: Duration::from_secs(days * 86_400) };
     let expr = CronExpr::parse(text).unwrap();
     on(TriggerKind::Cron(CronTrigger { expr, timezone: Some(timezone.to_owned()), policy }))
 }
@@ -187,7 +189,7 @@ impl Year {
     fn something_happens(&mut self) {
         match self.rng.below(10) {
             0..=2 => {
-                let longest = *self.rng.pick(&[10 * MINUTE, 5 * HOUR, 20 * DAY]).unwrap();
+                let longest = *self.rng.pick(&[10 * MINUTE, 5 * HOUR, 20 * DAY, 60 * DAY]).unwrap();
                 self.real += self.rng.range(0, longest);
                 if self.rng.chance(20) {
                     self.offset += self.by();

@@ -28,6 +28,8 @@ pub(in super::super) enum Unseen {
     Corrected,
     /// The daemon looked too late.
     Asleep,
+    /// Its trigger changed, or went, before it had its turn.
+    Unheld,
 }
 
 impl Unseen {
@@ -37,6 +39,7 @@ impl Unseen {
             Self::Jumped => "the clock was set past it",
             Self::Corrected => "the clock was set past it by more than three hours",
             Self::Asleep => "due while the machine slept or the daemon was stopped",
+            Self::Unheld => "its trigger changed or went before it had its turn",
         }
     }
 }
@@ -172,10 +175,11 @@ impl CatchUp<'_> {
             return;
         }
         let own = Own { times, others: &others, done: &done };
-        let after = self.held(turn, trigger, &own, *after);
-        self.missed(turn, timed, &own, after);
+        let from = self.held(turn, trigger, &own, *after);
+        self.missed(turn, timed, &own, from);
         let trigger = BTreeSet::from([trigger.key()]);
-        fire::advance(turn, &self.spec.task_id, &trigger, self.to);
+        // One of several may be further on than this part goes.
+        fire::advance(turn, &self.spec.task_id, &trigger, self.to.max(*after));
     }
 
     /// Fires of a task that takes none: all that is due, or up to the end of its pause.
@@ -289,7 +293,7 @@ pub(super) fn unheld(turn: &mut Turn<'_>, before: &Arc<TaskSpec>, stay: &BTreeSe
         let done = turn.state.jumps_of(&key).done;
         let own = Own { times: &times, others: &others, done: &done };
         if let Some(run) = own.run(Span { after, to: turn.now }) {
-            let reason = Some(Unseen::Down.words().to_owned());
+            let reason = Some(Unseen::Unheld.words().to_owned());
             turn.fire(row(before, trigger, run, FireOutcome::Missed, reason));
         }
         others.push(Other { times, after });
