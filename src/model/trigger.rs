@@ -24,6 +24,19 @@ pub struct Trigger {
 }
 
 impl Trigger {
+    /// The zone in which its times are told, if that is its own.
+    #[must_use]
+    pub fn timezone(&self) -> Option<&str> {
+        match &self.when {
+            TriggerKind::Cron(t) => t.timezone.as_deref(),
+            TriggerKind::Every(_)
+            | TriggerKind::Boot
+            | TriggerKind::File(_)
+            | TriggerKind::Event(_)
+            | TriggerKind::Task(_) => None,
+        }
+    }
+
     /// What identifies the trigger: its content, not its position (design 'Clock, disk, faults').
     ///
     /// Only what decides *when* it fires counts; a change of parameters is the same trigger.

@@ -259,15 +259,7 @@ fn of_trigger(
     count: usize,
     taker: Option<&TaskId>,
 ) -> Vec<NextFire> {
-    let own_zone = match &trigger.when {
-        TriggerKind::Cron(t) => t.timezone.as_deref(),
-        TriggerKind::Every(_)
-        | TriggerKind::Boot
-        | TriggerKind::File(_)
-        | TriggerKind::Event(_)
-        | TriggerKind::Task(_) => None,
-    };
-    let zone = state.zone(own_zone.or(spec.timezone.as_deref()));
+    let zone = state.zone(trigger.timezone().or(spec.timezone.as_deref()));
     let mut fires = Vec::new();
     let mut after = from;
     let mut looks = 0;

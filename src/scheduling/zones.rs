@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
 
-use crate::model::spec::{TaskSpec, TriggerKind};
+use crate::model::spec::{TaskSpec, Trigger};
 
 /// Zones by name.
 #[derive(Debug, Clone, Default)]
@@ -25,14 +25,7 @@ impl Zones {
 
     /// Reads the zones of a definition.
     pub(super) fn learn_of(&mut self, spec: &TaskSpec) {
-        let of_triggers = spec.triggers.iter().filter_map(|trigger| match &trigger.when {
-            TriggerKind::Cron(t) => t.timezone.as_deref(),
-            TriggerKind::Every(_)
-            | TriggerKind::Boot
-            | TriggerKind::File(_)
-            | TriggerKind::Event(_)
-            | TriggerKind::Task(_) => None,
-        });
+        let of_triggers = spec.triggers.iter().filter_map(Trigger::timezone);
         for name in spec.timezone.as_deref().into_iter().chain(of_triggers) {
             self.learn(name);
         }

@@ -1,7 +1,7 @@
 //! docs/waves.md, rule 15. It is 2026-11-30T00:00Z on the bench.
 
 use super::bench::Bench;
-use super::build::{after, cron, edge, every, id, on_event, task};
+use super::build::{after, cron, edge, every, id, needed_text, on_event, task};
 use crate::limits;
 use crate::model::backfill::{BackfillBody, Backfilled, SkipReason};
 use crate::model::cycle::{CycleRule, CycleUnit};
@@ -10,7 +10,7 @@ use crate::model::instance::Cause;
 use crate::model::instance::InstanceState::{
     Blocked, Cancelled, Failed, Pending, Ready, Running, Succeeded,
 };
-use crate::model::params::{ParamSchema, ParamType};
+use crate::model::params::ParamSchema;
 use crate::model::record::{FireOutcome, Target};
 use crate::model::request::{Answer, Rejection, RejectionCode, Reply, Request, SubmitBody};
 use crate::model::spec::{CronTrigger, Misfire, Overlap, Strength, TaskSpec, Trigger, TriggerKind};
@@ -64,21 +64,8 @@ fn pair(cycle: &str, at: &str) -> (String, String) {
     (cycle.to_owned(), at.to_owned())
 }
 
-fn text() -> ParamSchema {
-    ParamSchema {
-        kind: ParamType::String,
-        required: true,
-        default: None,
-        allowed: Vec::new(),
-        min: None,
-        max: None,
-        pattern: None,
-        secret: false,
-    }
-}
-
 fn asks(mut spec: TaskSpec, name: &str) -> TaskSpec {
-    spec.runtime_params.insert(name.to_owned(), text());
+    spec.runtime_params.insert(name.to_owned(), needed_text());
     spec
 }
 
@@ -501,7 +488,7 @@ fn what_makes_no_sense_is_refused_with_what_is_expected() {
 fn parameters_that_cannot_be_refuse_all_of_it() {
     let mut some = gives(asks(nightly("some"), "n"), "n", "{date}");
     let allowed = vec!["2026-11-27".into(), "2026-11-29".into()];
-    some.runtime_params.insert("n".to_owned(), ParamSchema { allowed, ..text() });
+    some.runtime_params.insert("n".to_owned(), ParamSchema { allowed, ..needed_text() });
     let below = asks(after("below", &["none"]), "n");
     let mut bench =
         Bench::new(vec![asks(nightly("none"), "n"), some, below, asks(task("up"), "m")]);
@@ -525,7 +512,7 @@ fn parameters_that_cannot_be_refuse_all_of_it() {
 #[test]
 fn one_whose_parameter_never_comes_ends_with_a_row_of_its_own() {
     let mut silent = asks(nightly("a"), "n");
-    silent.runtime_params.insert("n".to_owned(), ParamSchema { required: false, ..text() });
+    silent.runtime_params.insert("n".to_owned(), ParamSchema { required: false, ..needed_text() });
     let mut bench = Bench::new(vec![silent, asks(after("b", &["a"]), "n")]);
     let body = SubmitBody { no_downstream: true, ..SubmitBody::default() };
     bench.submit("a", SubmitBody { cycle: Some("2026-11-28".to_owned()), ..body });

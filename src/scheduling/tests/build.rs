@@ -8,6 +8,7 @@ use super::fixture;
 use crate::model::cron::CronExpr;
 use crate::model::event::{Definitions, SpecError, SpecFile};
 use crate::model::id::{ExecutorId, QueueName, TaskId};
+use crate::model::params::{ParamSchema, ParamType};
 use crate::model::request::StopMode;
 use crate::model::settings::{ExecutorSettings, QueueSettings, Settings};
 use crate::model::spec::{
@@ -59,6 +60,20 @@ pub(crate) fn every(seconds: u64, misfire: Misfire, overlap: Overlap) -> Trigger
 pub(crate) fn cron(expr: &str) -> Trigger {
     let expr = CronExpr::parse(expr).expect("a test's expression is one");
     on(TriggerKind::Cron(CronTrigger { expr, timezone: None, policy: FirePolicy::default() }))
+}
+
+/// A text parameter that somebody must give.
+pub(crate) fn needed_text() -> ParamSchema {
+    ParamSchema {
+        kind: ParamType::String,
+        required: true,
+        default: None,
+        allowed: Vec::new(),
+        min: None,
+        max: None,
+        pattern: None,
+        secret: false,
+    }
 }
 
 /// A task that a named event starts.

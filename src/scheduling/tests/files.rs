@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use super::bench::Bench;
-use super::build::{after, edge, full, id, on, on_event, task};
+use super::build::{after, edge, full, id, needed_text, on, on_event, task};
 use crate::model::command::Command;
 use crate::model::event::{Event, FileArrival, FileIdentity};
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::InstanceState::{Cancelled, Pending, Ready, Running, Succeeded};
 use crate::model::instance::Reason::{FileGone, UpstreamSkipped};
-use crate::model::params::{ParamSchema, ParamType};
 use crate::model::record::{FireOutcome, Target};
 use crate::model::request::{Request, SubmitBody};
 use crate::model::spec::{FileTrigger, Strength, TaskSpec, Trigger, TriggerKind};
@@ -158,16 +157,7 @@ fn a_paused_task_takes_files_and_lets_them_wait() {
 #[test]
 fn an_arrival_that_makes_no_instance_has_one_row_and_does_not_come_again() {
     let disabled = || TaskSpec { enabled: false, ..takes("a") };
-    let needed = ParamSchema {
-        kind: ParamType::String,
-        required: true,
-        default: None,
-        allowed: Vec::new(),
-        min: None,
-        max: None,
-        pattern: None,
-        secret: false,
-    };
+    let needed = needed_text();
     let rejects =
         || TaskSpec { runtime_params: [("p".to_owned(), needed.clone())].into(), ..takes("b") };
     let mut bench = Bench::new(vec![disabled(), rejects()]);
