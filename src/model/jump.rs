@@ -87,6 +87,20 @@ impl Jumps {
         }
     }
 
+    /// Notes that the times of a stretch have had their row.
+    pub fn add_done(&mut self, span: Span) {
+        self.done.push(span);
+        self.done.sort_by_key(|span| span.after);
+        let mut joined: Vec<Span> = Vec::new();
+        for span in self.done.drain(..) {
+            match joined.last_mut() {
+                Some(last) if span.after <= last.to => last.to = last.to.max(span.to),
+                Some(_) | None => joined.push(span),
+            }
+        }
+        self.done = joined;
+    }
+
     /// The end of the stretch of done times that holds `at`; `None`: it is not done.
     #[must_use]
     pub fn done_until(&self, at: Timestamp) -> Option<Timestamp> {
@@ -111,6 +125,16 @@ mod tests {
         let held: Vec<i64> =
             (0..6).filter(|ms| span(1, 4).holds(Timestamp::from_millis(*ms))).collect();
         assert_eq!(held, [2, 3, 4]);
+    }
+
+    #[test]
+    fn done_stretches_that_touch_are_one() {
+        let mut jumps =
+            Jumps::none(TaskId::parse("a.v1").unwrap(), String::new(), Timestamp::default());
+        for (after, to) in [(5, 7), (0, 2), (7, 9), (1, 3)] {
+            jumps.add_done(span(after, to));
+        }
+        assert_eq!(jumps.done, [span(0, 3), span(5, 9)]);
     }
 
     #[test]

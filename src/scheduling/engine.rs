@@ -41,12 +41,14 @@ impl Engine {
         Self { state }
     }
 
-    /// The first turn of a process: notes in the log that the daemon started.
+    /// The first turn of a process: notes in the log that the daemon started, and lets no wait
+    /// outlast its length if the clock was ahead when it began.
     #[must_use]
     pub fn start(&mut self, now: Timestamp) -> Effects {
         let mut turn = Turn::new(&mut self.state, now, None);
         let (version, pid) = (turn.state.process.version.clone(), turn.state.process.pid);
         turn.record(Record::DaemonStarted { version, pid });
+        clock::bound_waits(&mut turn);
         turn.finish()
     }
 

@@ -5,11 +5,12 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use super::lifecycle::boot;
 use super::state::State;
 use crate::model::command::{Command, Effects};
 use crate::model::id::{InstanceId, LogSeq, ReplyTo};
 use crate::model::instance::{Instance, InstanceState, Pause, Reason};
-use crate::model::jump::Jumps;
+use crate::model::jump::{Jumps, Span};
 use crate::model::record::{
     Arrival, ArrivalKey, Cursor, Fire, FireOutcome, Hold, LogRecord, Record, Row, RowKey,
     Submission, Target, TaskRow,
@@ -244,19 +245,22 @@ impl<'a> Turn<'a> {
     }
 
     pub(super) fn drop_cursor(&mut self, key: &(crate::model::id::TaskId, String)) {
-        self.state.cursors.remove(key);
+        let handled_to = self.state.cursors.remove(key).filter(|_| !boot::is_mark(&key.1));
         self.drop_row(RowKey::Cursor { task_id: key.0.clone(), trigger: key.1.clone() });
-        // Should the trigger come back, what it has done ahead of its time is still done.
+        // Should the trigger come back while the clock shows these times once more, they are done.
         let mut jumps = self.state.jumps_of(key);
-        jumps.skipped.clear();
-        jumps.done.retain(|span| span.to > self.now);
-        if jumps.done.is_empty() { self.drop_jumps(key) } else { self.put_jumps(jumps) }
+        if let Some(to) = handled_to.filter(|to| jumps.since < *to) {
+            jumps.skipped.clear();
+            jumps.add_done(Span { after: jumps.since, to });
+            self.put_jumps(jumps);
+        }
     }
 
     /// A time trigger begins to count: from now on.
     pub(super) fn begin_cursor(&mut self, key: (crate::model::id::TaskId, String)) {
         let since = self.now;
-        let done = self.state.jumps.get(&key).map(|jumps| jumps.done.clone()).unwrap_or_default();
+        let mut done = self.state.jumps_of(&key).done;
+        done.retain(|span| span.to > since);
         let is_as_old_as_its_task =
             self.state.registry.row(&key.0).is_some_and(|row| row.created_at == since);
         if done.is_empty() && is_as_old_as_its_task {

@@ -13,7 +13,7 @@ use crate::model::spec::{TaskSpec, Trigger, TriggerKind};
 const MARK: &str = "boot:";
 
 /// Whether a cursor's key is that of a boot.
-pub(super) fn is_mark(trigger: &str) -> bool {
+pub(in super::super) fn is_mark(trigger: &str) -> bool {
     trigger.starts_with(MARK)
 }
 

@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use super::super::nominal::{Nominal, Other, Own};
 use super::super::turn::Turn;
-use super::boot;
 use super::misfire::{self, Unseen};
+use super::{boot, report};
 use crate::limits;
 use crate::model::id::{InstanceId, TaskId};
+use crate::model::instance::{Instance, InstanceState};
 use crate::model::jump::{Jumps, Skipped, Span};
-use crate::model::record::{Cursor, Fire, Record};
+use crate::model::record::{Arrival, Cursor, Fire, Record, Submission};
 use crate::model::spec::{Trigger, TriggerKind};
 use crate::model::time::Timestamp;
 
@@ -33,27 +34,62 @@ pub(in super::super) fn stepped(turn: &mut Turn<'_>, by_ms: i64) {
     misfire::all(turn, if is_correction { Unseen::Corrected } else { Unseen::Jumped });
 }
 
-/// Waits for the next attempt and for upstreams take as long as they would have.
+/// Waits take as long as they would have: for the next attempt, for upstreams, in the queue, for
+/// what is kept for a while to be forgotten.
 fn shift_waits(turn: &mut Turn<'_>, by_ms: i64) {
     let shifted = |at: Timestamp| Timestamp::from_millis(at.as_millis().saturating_add(by_ms));
-    let waiting: Vec<InstanceId> = turn
+    let waits = |i: &&Instance| {
+        let is_due_some_time = i.next_retry_at.is_some() || i.dependency_deadline.is_some();
+        is_due_some_time || i.paused.is_some() || i.state == InstanceState::Ready
+    };
+    let waiting: Vec<InstanceId> =
+        turn.state.instances.open().filter(waits).map(|i| i.instance_id.clone()).collect();
+    for id in waiting {
+        turn.update(&id, "the clock was set", |i| {
+            i.next_retry_at = i.next_retry_at.map(shifted);
+            i.dependency_deadline = i.dependency_deadline.map(shifted);
+            i.ready_at = i.ready_at.map(shifted);
+            if let Some(pause) = &mut i.paused {
+                pause.since = shifted(pause.since);
+            }
+        });
+    }
+    let gone: Vec<Arrival> =
+        turn.state.arrivals().filter(|a| a.gone_at.is_some()).cloned().collect();
+    for arrival in gone {
+        let gone_at = arrival.gone_at.map(shifted);
+        turn.put_arrival(Arrival { gone_at, ..arrival });
+    }
+    let kept: Vec<Submission> = turn.state.submissions.values().cloned().collect();
+    for submission in kept {
+        turn.put_submission(Submission { at: shifted(submission.at), ..submission });
+    }
+    if let Some(stopping) = &mut turn.state.stopping {
+        stopping.hears_until = stopping.hears_until.map(shifted);
+    }
+}
+
+/// Waits that were begun by a clock that was ahead of this one: none lasts longer, from now on, than
+/// it would have from its beginning.
+pub(in super::super) fn bound_waits(turn: &mut Turn<'_>) {
+    let now = turn.now;
+    let waiting: Vec<Instance> = turn
         .state
         .instances
         .open()
         .filter(|i| i.next_retry_at.is_some() || i.dependency_deadline.is_some())
-        .map(|i| i.instance_id.clone())
+        .cloned()
         .collect();
-    for id in waiting {
-        turn.update(&id, "the clock was set", |i| {
-            i.next_retry_at = i.next_retry_at.map(shifted);
-            // A held one's clock stands still; it is set right when the hold ends.
-            if i.paused.is_none() {
-                i.dependency_deadline = i.dependency_deadline.map(shifted);
-            }
+    for i in waiting {
+        let Some(spec) = turn.state.spec_of(&i) else { continue };
+        let retry = now.plus(report::longest_wait(&i, &spec));
+        let begins = i.not_before.unwrap_or(now).max(now);
+        let deadline = spec.dependency_timeout.map(|timeout| begins.plus(timeout));
+        turn.update(&i.instance_id, "the clock was ahead", |i| {
+            i.next_retry_at = i.next_retry_at.map(|at| at.min(retry));
+            i.dependency_deadline =
+                i.dependency_deadline.map(|at| deadline.map_or(at, |most| at.min(most)));
         });
-    }
-    if let Some(stopping) = &mut turn.state.stopping {
-        stopping.hears_until = stopping.hears_until.map(shifted);
     }
 }
 
@@ -103,8 +139,9 @@ fn take_back(turn: &mut Turn<'_>, key: &(TaskId, String), cursor: Timestamp) {
             kept.push(Skipped { seq, fire, but });
         }
     }
-    let done = joined(done.into_iter().chain(again).collect());
-    turn.put_jumps(Jumps { task_id, trigger, since: since.min(now), skipped: kept, done });
+    let mut jumps = Jumps { task_id, trigger, since: since.min(now), skipped: kept, done };
+    again.into_iter().for_each(|span| jumps.add_done(span));
+    turn.put_jumps(jumps);
 }
 
 /// What a row says of times that have come.
@@ -130,19 +167,6 @@ fn timed_of(turn: &Turn<'_>, task: &TaskId) -> Option<Vec<(String, Nominal)>> {
     let spec = turn.state.registry.spec(task)?;
     let timed = |t: &Trigger| Some((t.key(), turn.state.nominal(spec, t)?));
     Some(spec.triggers.iter().filter_map(timed).collect())
-}
-
-/// Spans in their order, those that touch made one.
-fn joined(mut spans: Vec<Span>) -> Vec<Span> {
-    spans.sort_by_key(|span| span.after);
-    let mut joined: Vec<Span> = Vec::new();
-    for span in spans {
-        match joined.last_mut() {
-            Some(last) if span.after <= last.to => last.to = last.to.max(span.to),
-            Some(_) | None => joined.push(span),
-        }
-    }
-    joined
 }
 
 /// Fires of cron triggers are looked for anew. Times that have gone by only under the new rules

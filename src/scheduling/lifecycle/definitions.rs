@@ -8,8 +8,10 @@ use super::super::registry::{self, Offer, Plan};
 use super::super::turn::Turn;
 use super::misfire::Unseen;
 use super::{admit, arrive, boot, clock, misfire, wave};
+use crate::limits;
 use crate::model::event::Definitions;
 use crate::model::id::{InstanceId, TaskId};
+use crate::model::jump::Jumps;
 use crate::model::record::{Record, Revision, Row, TaskRow};
 use crate::model::spec::{TaskSpec, Trigger, TriggerKind};
 
@@ -180,6 +182,7 @@ fn triggers(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) 
     for key in gone {
         turn.drop_cursor(&key);
     }
+    forget_old_jumps(turn, task);
     for key in timed {
         if moved.contains(&key) || !turn.state.cursors.contains_key(&(task.clone(), key.clone())) {
             if moved.contains(&key) {
@@ -193,6 +196,22 @@ fn triggers(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) 
         boot::note(turn, task);
     }
     turn.state.schedule(task);
+}
+
+/// Triggers that went long ago do not come back to a clock that shows their times once more.
+fn forget_old_jumps(turn: &mut Turn<'_>, task: &TaskId) {
+    let of_task = turn.state.jumps.range((task.clone(), String::new())..);
+    let of_task = of_task.take_while(|((of, _), _)| of == task);
+    let is_old = |jumps: &Jumps| {
+        jumps.done.last().is_none_or(|span| turn.now.since(span.to) > limits::ARRIVAL_KEPT)
+    };
+    let old: Vec<(TaskId, String)> = of_task
+        .filter(|(key, jumps)| !turn.state.cursors.contains_key(*key) && is_old(jumps))
+        .map(|(key, _)| key.clone())
+        .collect();
+    for key in old {
+        turn.drop_jumps(&key);
+    }
 }
 
 /// The triggers of a definition whose times are those of the task's zone, if that is another now.

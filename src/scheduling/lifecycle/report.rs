@@ -1,5 +1,7 @@
 //! How an attempt ended: result, retry or final, fenced by attempt and lease (requirement B3).
 
+use std::time::Duration;
+
 use super::super::retry;
 use super::super::turn::Turn;
 use super::dispatch::attempt_ref;
@@ -72,10 +74,12 @@ fn conclude(turn: &mut Turn<'_>, done: &Finished) {
         && i.spawn_retries < limits::SPAWN_RETRIES_MAX;
     let faults = i.faults + u32::from(!transient);
     let spawn_retries = i.spawn_retries + u32::from(transient);
+    // By another clock, before it was set right, the end may lie ahead.
+    let ended = done.finished_at.min(turn.now);
     let due = if transient {
-        Some(done.finished_at.plus(retry::spawn_delay(spawn_retries)))
+        Some(ended.plus(retry::spawn_delay(spawn_retries)))
     } else {
-        next_attempt(&i, &spec, faults, &end, done.finished_at)
+        next_attempt(&i, &spec, faults, &end, ended)
     };
     if let Some(message) = &mut end.message {
         message.truncate(message.floor_char_boundary(4096));
@@ -118,10 +122,19 @@ fn next_attempt(
     let code = end.error_code.as_deref().unwrap_or("");
     let again =
         faults < i.max_attempts && spec.may_run_again() && retry::is_listed(&spec.retry, code);
+    again.then(|| finished_at.plus(wait(i, spec, faults)))
+}
+
+/// The wait after so many faults.
+fn wait(i: &Instance, spec: &TaskSpec, faults: u32) -> Duration {
     // A person's retry grants a fresh count of attempts, and with it a fresh row of waits.
     let before = i.max_attempts.saturating_sub(spec.retry.max_attempts);
-    let nth = faults.saturating_sub(before).max(1);
-    again.then(|| finished_at.plus(retry::delay(&spec.retry, nth, &i.instance_id)))
+    retry::delay(&spec.retry, faults.saturating_sub(before).max(1), &i.instance_id)
+}
+
+/// The longest that an instance may still have to wait for its next attempt.
+pub(super) fn longest_wait(i: &Instance, spec: &TaskSpec) -> Duration {
+    wait(i, spec, i.faults).max(retry::spawn_delay(i.spawn_retries))
 }
 
 /// Writes an end into the instance and its newest attempt.

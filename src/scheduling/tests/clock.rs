@@ -6,7 +6,7 @@ use super::bench::{Bench, MIDNIGHT};
 use super::build::{edge, every, on, retry, task};
 use crate::model::cron::CronExpr;
 use crate::model::event::Event;
-use crate::model::instance::InstanceState::{Failed, Running};
+use crate::model::instance::InstanceState::{Failed, Ready, Running};
 use crate::model::record::FireOutcome::{Coalesced, Instance, Missed};
 use crate::model::record::{Record, Target};
 use crate::model::spec::{
@@ -196,20 +196,22 @@ fn the_clock_of_a_held_instance_stands_still_through_a_step() {
         dependency_timeout: Some(Duration::from_secs(40)),
         ..task("w")
     };
-    let mut bench = Bench::new(vec![task("a"), late]);
-    let waits = bench.run("w");
-    bench.pass(10_000);
-    bench.pause(Target::Instance(waits.clone())).unwrap();
-    bench.step(HOUR);
-    bench.pass(5_000);
-    bench
-        .ask(crate::model::request::Request::Resume { target: Target::Instance(waits.clone()) })
-        .0
-        .unwrap();
-    bench.pass(29_999);
-    assert!(bench.instance(&waits).is_open());
-    bench.pass(1);
-    assert!(!bench.instance(&waits).is_open());
+    for by in [HOUR, -HOUR] {
+        let mut bench = Bench::new(vec![task("a"), late.clone()]);
+        let waits = bench.run("w");
+        bench.pass(10_000);
+        bench.pause(Target::Instance(waits.clone())).unwrap();
+        bench.step(by);
+        bench.pass(5_000);
+        bench
+            .ask(crate::model::request::Request::Resume { target: Target::Instance(waits.clone()) })
+            .0
+            .unwrap();
+        bench.pass(29_999);
+        assert!(bench.instance(&waits).is_open());
+        bench.pass(1);
+        assert!(!bench.instance(&waits).is_open());
+    }
 }
 
 #[test]
@@ -254,15 +256,20 @@ fn a_trigger_that_changes_while_the_clock_is_ahead_counts_from_then() {
 
 #[test]
 fn what_a_trigger_has_done_ahead_of_time_stays_done_though_it_goes_and_comes_back() {
-    let mut bench = bench(Misfire::RunOnce);
-    bench.pass(10 * MINUTE);
-    bench.step(-10 * MINUTE);
-    bench.specs(Vec::new());
-    bench.specs(vec![minutely(Misfire::RunOnce)]);
-    bench.pass(10 * MINUTE);
-    assert_eq!(made(&bench).len(), 10);
-    bench.pass(MINUTE);
-    assert_eq!(made(&bench).len(), 11);
+    for goes_before_the_step in [false, true] {
+        let mut bench = bench(Misfire::RunOnce);
+        bench.pass(10 * MINUTE);
+        if goes_before_the_step {
+            bench.specs(Vec::new());
+        }
+        bench.step(-10 * MINUTE);
+        bench.specs(Vec::new());
+        bench.specs(vec![minutely(Misfire::RunOnce)]);
+        bench.pass(10 * MINUTE);
+        assert_eq!(made(&bench).len(), 10, "{goes_before_the_step}");
+        bench.pass(MINUTE);
+        assert_eq!(made(&bench).len(), 11, "{goes_before_the_step}");
+    }
 }
 
 /// Known fault B021 on a machine that sleeps every night.
@@ -299,4 +306,63 @@ fn reading_zones_again_loses_nothing_that_was_due() {
     bench.pass(0);
     // A day's worth is within the window, the rest is missed.
     assert_eq!(counted(&bench), 1500);
+}
+
+/// A machine without a clock of its own starts ten days behind, or ended ten days ahead.
+#[test]
+fn a_retry_waits_no_longer_than_it_would_have_though_the_daemon_started_by_another_clock() {
+    let failing = || TaskSpec { retry: retry(2, Duration::from_secs(30)), ..task("f") };
+    for wrong in [-10 * 24 * HOUR, 10 * 24 * HOUR] {
+        let mut bench = Bench::new(vec![failing()]);
+        bench.step(wrong.max(0));
+        let first = bench.run("f");
+        bench.exits(&first, 1);
+        bench.restart(-10 * 24 * HOUR, vec![failing()]);
+        bench.step(-wrong.min(0));
+        bench.pass(29_999);
+        assert_eq!(bench.instance(&first).state, Failed, "{wrong}");
+        bench.pass(1);
+        // The executor has not connected again.
+        assert_eq!(bench.instance(&first).state, Ready, "{wrong}");
+    }
+}
+
+#[test]
+fn an_end_that_lies_ahead_of_the_clock_puts_its_retry_off_by_its_wait_only() {
+    let mut bench =
+        Bench::new(vec![TaskSpec { retry: retry(2, Duration::from_secs(30)), ..task("f") }]);
+    let first = bench.run("f");
+    let mut done = bench.end(&first, crate::model::event::Outcome::Exited { code: 1 }, false);
+    done.finished_at = bench.now.plus(Duration::from_secs(10 * 86_400));
+    bench.report(crate::model::event::Report::Finished(Box::new(done)));
+    bench.pass(30_000);
+    assert_eq!(bench.instance(&first).state, Running);
+}
+
+#[test]
+fn what_is_kept_for_a_while_is_kept_as_long_through_a_step() {
+    let mut bench = Bench::new(vec![task("a")]);
+    let order = || {
+        let submission = Box::new(crate::model::request::SubmitBody::default());
+        crate::model::request::Request::Submit { task: super::build::id("a"), submission }
+    };
+    bench.ask_under("k", order()).unwrap();
+    bench.step(10 * 24 * HOUR);
+    bench.pass(0);
+    bench.ask_under("k", order()).unwrap();
+    assert_eq!(bench.of("a").len(), 1, "the key is known");
+}
+
+#[test]
+fn what_became_ready_by_a_clock_that_was_ahead_keeps_its_place() {
+    let mut bench = Bench::bare(super::build::settings(&[("local", 1)], &[("default", 1, None)]));
+    bench.specs(vec![task("a"), task("b"), task("c")]);
+    bench.step(HOUR);
+    let runs = bench.run("a");
+    bench.run("b");
+    bench.step(-HOUR);
+    bench.pass(1000);
+    bench.run("c");
+    bench.exits(&runs, 0);
+    assert_eq!((bench.states("b"), bench.states("c")), (vec![Running], vec![Ready]));
 }
