@@ -165,7 +165,7 @@ fn since_epoch() -> Duration {
 fn burst(tasks: usize) {
     let place = tempfile::tempdir().unwrap();
     let config = write_config(place.path(), 1);
-    let due = since_epoch().as_secs() + 20;
+    let due = since_epoch().as_secs() + 8;
     let at = Timestamp::from_millis(i64::try_from(due * 1000).unwrap()).to_jiff().unwrap();
     let cron = at.strftime("%S %M %H %d %m *").to_string();
     for n in 0..tasks {
