@@ -149,7 +149,10 @@ fn whoever_the_sockets_mode_keeps_out_is_told_so() {
         // The superuser passes every mode: somebody else must try.
         use std::os::unix::process::CommandExt as _;
         let program = sched.path("schedctl");
-        fs::copy(env!("CARGO_BIN_EXE_schedctl"), &program).unwrap();
+        // By another process: a child that some other test forks meanwhile would hold the copy open
+        // for writing, and nothing executes such a file.
+        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_schedctl")).arg(&program).status();
+        assert!(copied.unwrap().success());
         let output = Command::new(program)
             .args(["list", "--socket"])
             .arg(sched.socket())
