@@ -78,7 +78,7 @@ fn next_fires() {
             let mut after = *after;
             for _ in 0..*count {
                 let Some(fire) = expr.next(after, zone) else { break };
-                after = fire.at;
+                after = fire;
                 fires += 1;
             }
         }

@@ -19,7 +19,6 @@ mod changes;
 mod count;
 mod field;
 mod fields;
-mod notes;
 mod parse;
 mod surprises;
 mod zone;
@@ -44,15 +43,6 @@ pub struct CronError {
     pub problem: String,
 }
 
-/// One fire of an expression.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CronFire {
-    /// When.
-    pub at: Timestamp,
-    /// What daylight saving did to it; `None`: nothing.
-    pub note: Option<&'static str>,
-}
-
 impl CronExpr {
     /// Checks an expression; one that can never fire is refused.
     ///
@@ -75,16 +65,15 @@ impl CronExpr {
     ///
     /// Fires are whole seconds, from the zone's 1970 on. An expression whose second, minute or hour
     /// starts with `*` follows the clock through its changes; any other fires once where the clock
-    /// skips or repeats its time, and the note says so.
+    /// skips or repeats its time.
     #[must_use]
-    pub fn next(&self, after: Timestamp, zone: &TimeZone) -> Option<CronFire> {
-        let fire = zone::next(&self.calendar, second_of(after), zone)?;
-        let at = Timestamp::from_millis(fire.at.saturating_mul(1000));
-        Some(CronFire { at, note: fire.change.map(notes::note) })
+    pub fn next(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+        let at = zone::next(&self.calendar, second_of(after), zone)?;
+        Some(Timestamp::from_millis(at.saturating_mul(1000)))
     }
 
-    /// The first fire strictly after a time, with all that a listing tells of it: beside what its
-    /// note says, each of the times that moved to it, and which were dropped since that time.
+    /// The first fire strictly after a time, with what a listing tells of the clock's changes: which
+    /// times moved to it, that it is one of two, and what was dropped since that time.
     #[must_use]
     pub fn next_told(
         &self,
@@ -118,7 +107,7 @@ impl CronExpr {
     /// The last fire in (after, until]; `None`: there is none.
     #[must_use]
     pub fn last(&self, after: Timestamp, until: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
-        let next = |after| self.next(after, zone).map(|fire| fire.at).filter(|at| *at <= until);
+        let next = |after| self.next(after, zone).filter(|at| *at <= until);
         // What is known to fire, and after what nothing does.
         let (mut fire, mut end) = (next(after)?, until);
         while fire < end {

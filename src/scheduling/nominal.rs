@@ -23,7 +23,7 @@ impl Nominal {
     /// The first time strictly after another.
     pub(super) fn next(&self, after: Timestamp) -> Option<Timestamp> {
         match self {
-            Self::Cron(expr, zone) => expr.next(after, zone).map(|fire| fire.at),
+            Self::Cron(expr, zone) => expr.next(after, zone),
             Self::Every(period) => Some(every::next_every(*period, after)),
         }
     }

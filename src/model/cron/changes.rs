@@ -7,8 +7,8 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 use super::calendar::Calendar;
-use super::zone::{self, Change, Stretch};
-use super::{count, notes};
+use super::count;
+use super::zone::{self, Pass, Stretch};
 
 /// Times that are named one by one; of more, the rest is counted.
 const NAMED_MAX: usize = 3;
@@ -86,17 +86,17 @@ pub(super) fn told(
     after: i64,
     zone: &TimeZone,
 ) -> Option<(i64, Option<String>)> {
-    let fire = zone::next(calendar, after, zone)?;
+    let at = zone::next(calendar, after, zone)?;
     let mut told: Vec<String> =
-        touches(calendar, after, fire.at, zone).filter_map(|touch| touch.told()).collect();
-    match fire.change {
-        Some(change @ (Change::First(_) | Change::Second(_))) => {
-            told.push(notes::note(change).to_owned());
-        }
-        // Told by the change itself, which knows of all the times that it moved.
-        Some(Change::Moved(_)) | None => {}
+        touches(calendar, after, at, zone).filter_map(|touch| touch.told()).collect();
+    if let Some((pass, wall)) = zone::pass(at, zone) {
+        let which = match pass {
+            Pass::First => "first",
+            Pass::Second => "second",
+        };
+        told.push(format!("{which} of two: {} happens twice", clock(wall)));
     }
-    Some((fire.at, (!told.is_empty()).then(|| told.join("; "))))
+    Some((at, (!told.is_empty()).then(|| told.join("; "))))
 }
 
 /// What the first skip and the first repetition in (after, until] do. `None`: nothing that

@@ -11,23 +11,11 @@ use jiff::tz::TimeZone;
 
 use super::calendar::Calendar;
 
-/// One fire, in seconds since the epoch.
+/// Which of two a time is that the wall clock shows twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Fire {
-    pub(super) at: i64,
-    /// What the clock's change did to it.
-    pub(super) change: Option<Change>,
-}
-
-/// What a clock's change did to a fire; each holds the wall clock's seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Change {
-    /// Its time was skipped: it fires at the jump.
-    Moved(i64),
-    /// Its time comes twice, and this is the first.
-    First(i64),
-    /// Its time comes twice, and this is the second.
-    Second(i64),
+pub(super) enum Pass {
+    First,
+    Second,
 }
 
 /// A stretch of time in which the zone's offset stays the same. Seconds throughout.
@@ -83,7 +71,7 @@ fn offset_at(zone: &TimeZone, at: i64) -> Option<i64> {
 }
 
 /// The first fire strictly after a time.
-pub(super) fn next(calendar: &Calendar, after: i64, zone: &TimeZone) -> Option<Fire> {
+pub(super) fn next(calendar: &Calendar, after: i64, zone: &TimeZone) -> Option<i64> {
     let fields = calendar.fields();
     let mut stretch = Stretch::holding(zone, after)?;
     let mut from = after + stretch.offset;
@@ -94,13 +82,13 @@ pub(super) fn next(calendar: &Calendar, after: i64, zone: &TimeZone) -> Option<F
     loop {
         let at = wall - stretch.offset;
         let Some(end) = stretch.end.filter(|end| at >= *end) else {
-            return Some(Fire { at, change: repetition(&stretch, zone, wall) });
+            return Some(at);
         };
         let next = stretch.after(zone, end)?;
         let (stopped, resumed) = (end + stretch.offset, end + next.offset);
         if wall < resumed {
             if fields.fires_once((stopped, resumed)) {
-                return Some(Fire { at: end, change: Some(Change::Moved(wall)) });
+                return Some(end);
             }
             wall = calendar.after(resumed - 1)?;
         } else if resumed < stopped && !fields.fires_once((resumed, stopped)) {
@@ -110,11 +98,13 @@ pub(super) fn next(calendar: &Calendar, after: i64, zone: &TimeZone) -> Option<F
     }
 }
 
-/// Which of two a time is, if the wall clock shows it twice.
-fn repetition(stretch: &Stretch, zone: &TimeZone, wall: i64) -> Option<Change> {
+/// Which of two a second is, and what the clock shows then; `None`: that time comes once.
+pub(super) fn pass(at: i64, zone: &TimeZone) -> Option<(Pass, i64)> {
+    let stretch = Stretch::holding(zone, at)?;
+    let wall = at + stretch.offset;
     if stretch.repeated().is_some_and(|(from, to)| (from..to).contains(&wall)) {
-        return Some(Change::Second(wall));
+        return Some((Pass::Second, wall));
     }
     let (from, to) = stretch.after(zone, stretch.end?)?.repeated()?;
-    (from..to).contains(&wall).then_some(Change::First(wall))
+    (from..to).contains(&wall).then_some((Pass::First, wall))
 }

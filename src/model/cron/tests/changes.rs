@@ -80,7 +80,7 @@ impl Times {
         let instant = |second: i64| Timestamp::from_millis(second * 1000);
         for after in points.iter().copied().chain([from - 1]) {
             let left = fires.iter().copied().find(|at| *at > after).map(instant);
-            let found = expr.next(instant(after), zone).map(|fire| fire.at);
+            let found = expr.next(instant(after), zone);
             let found = found.filter(|at| *at <= instant(until));
             if found != left {
                 let after = instant(after);
