@@ -58,7 +58,13 @@ impl DaemonError {
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::Store(StoreError::InUse { .. }) => 75,
-            Self::Store(StoreError::Io { .. } | StoreError::Write { .. } | StoreError::Ended) => 74,
+            // A full disk is no damage: what is durable is taken up by the next start.
+            Self::Store(
+                StoreError::Io { .. }
+                | StoreError::Write { .. }
+                | StoreError::Database { damaged: false, .. }
+                | StoreError::Ended,
+            ) => 74,
             Self::Store(StoreError::OutOfOrder { .. } | StoreError::Unwritable { .. }) => 70,
             Self::Store(_) | Self::Door(_) => 78,
             Self::Execution(_) | Self::Signals(_) | Self::System { .. } => 70,
@@ -286,5 +292,21 @@ async fn heed(
         if events.send(event).await.is_err() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_that_cannot_be_written_is_a_write_error_and_a_damaged_one_is_not() {
+        let failed = |damaged| {
+            let (operation, dir) = ("write to", PathBuf::from("/state/db"));
+            let problem = "No space left on device".to_owned();
+            DaemonError::Store(StoreError::Database { operation, dir, problem, damaged })
+        };
+        assert_eq!(failed(false).exit_status(), 74);
+        assert_eq!(failed(true).exit_status(), 78);
     }
 }
