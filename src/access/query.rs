@@ -103,7 +103,7 @@ pub(super) async fn show(app: &App, caller: Caller, text: &str) -> Result<Instan
 ///
 /// A core that cannot answer (it is stopping) leaves the answer to the store alone.
 pub(super) async fn live(app: &App, caller: Caller, rows: &[Instance]) -> LiveById {
-    let edges = rows.iter().flat_map(|row| &row.edges).filter_map(|e| e.instance_id.clone());
+    let edges = rows.iter().flat_map(|row| row.edges.iter()).filter_map(|e| e.instance_id.clone());
     let ids: BTreeSet<InstanceId> =
         rows.iter().map(|row| row.instance_id.clone()).chain(edges).collect();
     if ids.is_empty() {
@@ -141,7 +141,7 @@ pub(super) async fn dress(
 ) -> Result<Vec<InstanceView>, Problem> {
     let upstreams: BTreeSet<InstanceId> = rows
         .iter()
-        .flat_map(|row| &row.edges)
+        .flat_map(|row| row.edges.iter())
         .filter_map(|edge| edge.instance_id.clone())
         .filter(|id| !live.contains_key(id))
         .collect();

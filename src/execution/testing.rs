@@ -85,7 +85,7 @@ pub(super) fn dispatch(task_type: &str, handler: &str, args: &[&str]) -> Dispatc
     };
     Dispatch {
         executor: ExecutorId::from("local"),
-        instance,
+        instance: Arc::new(instance),
         of,
         spec: Arc::new(spec),
         timezone: "Asia/Shanghai".to_owned(),

@@ -90,7 +90,7 @@ pub struct Dispatch {
     /// Which, with its fence.
     pub of: AttemptRef,
     /// The instance as it is now: RUNNING.
-    pub instance: Instance,
+    pub instance: Arc<Instance>,
     /// The definition it is pinned to.
     pub spec: Arc<TaskSpec>,
     /// The zone of the task, an IANA name.

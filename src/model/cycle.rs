@@ -4,13 +4,13 @@
 //! with `--cycle` and compare; cutting it to a coarser unit is cutting the text.
 
 use std::fmt;
-use std::sync::Arc;
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{Span, ToSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 use super::id::InstanceId;
 use super::time::Timestamp;
@@ -72,9 +72,9 @@ impl CycleRule {
 pub struct Cycle {
     unit: CycleUnit,
     /// What people see: the cut time, or the root's id.
-    label: Arc<str>,
+    label: SmolStr,
     /// The time it stands for; equal to the label but for RUN, where it is the minute.
-    stamp: Arc<str>,
+    stamp: SmolStr,
 }
 
 /// A `--cycle` or `--date` that is none.
@@ -172,6 +172,9 @@ impl Cycle {
     /// Whether two cycles are the same one after cutting both to the coarser unit.
     #[must_use]
     pub fn matches(&self, other: &Self) -> bool {
+        if self.unit == other.unit {
+            return self.label == other.label;
+        }
         let coarser = self.unit.max(other.unit);
         self.cut_to(coarser).label == other.cut_to(coarser).label
     }

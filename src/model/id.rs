@@ -1,11 +1,11 @@
 //! Names of things: task, instance, executor, queue, attempt, lease, log position.
 //!
-//! All are newtypes, so that one cannot be passed for another, and all are cheap to clone.
-
-use std::fmt;
-use std::sync::Arc;
+//! All are newtypes, so that one cannot be passed for another, and all are cheap to clone and, being
+//! mostly short, to compare.
 
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+use std::fmt;
 
 use crate::limits;
 
@@ -14,7 +14,7 @@ macro_rules! name {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
-        pub struct $type(Arc<str>);
+        pub struct $type(SmolStr);
 
         impl $type {
             /// The text of the name.

@@ -315,6 +315,8 @@ pub struct Attempt {
 }
 
 /// One instance: all that is remembered of it. This is the stored form.
+///
+/// What is large and seldom changes is shared, so that a copy costs little: each move makes one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Instance {
@@ -381,13 +383,13 @@ pub struct Instance {
     /// Of the definition, as of the revision.
     pub static_params: Arc<JsonMap>,
     /// Given by the trigger or by `-p`; wins over what flows down the edges.
-    pub given_params: JsonMap,
+    pub given_params: Arc<JsonMap>,
     /// What the task gets; complete once it is READY.
-    pub runtime_params: JsonMap,
+    pub runtime_params: Arc<JsonMap>,
     /// The task's result.
     pub output: Option<Value>,
     /// Upstream edges.
-    pub edges: Vec<Edge>,
+    pub edges: Arc<Vec<Edge>>,
     /// Waits for nothing, whatever its definition says (`--ignore-deps`).
     pub ignore_deps: bool,
     /// Runs although dependencies did not hold.

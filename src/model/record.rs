@@ -5,6 +5,7 @@
 //! list.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -273,7 +274,7 @@ pub struct Revision {
     #[serde(default)]
     pub uid: Option<u32>,
     /// The definition.
-    pub spec: std::sync::Arc<TaskSpec>,
+    pub spec: Arc<TaskSpec>,
 }
 
 /// What is in force of a task, and what people decided about it.
@@ -414,7 +415,7 @@ pub struct Hold {
 #[serde(rename_all = "camelCase", tag = "row")]
 pub enum Row {
     /// An instance.
-    Instance(Box<Instance>),
+    Instance(Arc<Instance>),
     /// A revision of a definition; never changes.
     Revision(Revision),
     /// What is in force of a task.

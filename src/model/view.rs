@@ -132,7 +132,7 @@ impl InstanceView {
             signal: i.signal,
             error_code: i.error_code,
             message: i.message,
-            runtime_params: i.runtime_params,
+            runtime_params: (*i.runtime_params).clone(),
             output: i.output,
             dependencies,
             degraded: i.degraded,

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -35,7 +36,7 @@ struct SchemaOnly {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum StoredRow<'a> {
-    Instance(Cow<'a, Box<Instance>>),
+    Instance(Cow<'a, Arc<Instance>>),
     Revision(#[serde(with = "super::revision")] Cow<'a, Revision>),
     Task(Cow<'a, TaskRow>),
     Cursor(Cow<'a, Cursor>),
@@ -136,7 +137,7 @@ pub(super) fn row(bytes: &[u8]) -> Result<Row, StoreError> {
 /// [`StoreError::Unreadable`], [`StoreError::Schema`].
 pub(super) fn instance(bytes: &[u8]) -> Result<Instance, StoreError> {
     match open("instance", bytes)? {
-        StoredRow::Instance(instance) => Ok(*instance.into_owned()),
+        StoredRow::Instance(instance) => Ok(Arc::unwrap_or_clone(instance.into_owned())),
         StoredRow::Revision(_)
         | StoredRow::Task(_)
         | StoredRow::Cursor(_)

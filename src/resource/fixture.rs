@@ -66,16 +66,16 @@ fn full_instance() -> Instance {
         error_code: Some("EXIT_3".to_owned()),
         message: Some("line\nbreak, \"quotes\", ünïcode, \0".to_owned()),
         static_params: Arc::new(object(json!({"n": 1, "deep": {"list": [null, true, 1.5e-7]}}))),
-        given_params: object(json!({"x": 0.1, "big": u64::MAX, "small": i64::MIN})),
+        given_params: Arc::new(object(json!({"x": 0.1, "big": u64::MAX, "small": i64::MIN}))),
         // Not read back exactly without serde_json's `float_roundtrip`.
-        runtime_params: object(json!({"y": 0.907_303_832_202_868_9_f64})),
+        runtime_params: Arc::new(object(json!({"y": 0.907_303_832_202_868_9_f64}))),
         output: Some(json!({"rows": 12})),
-        edges: vec![Edge {
+        edges: Arc::new(vec![Edge {
             task_id: task("up.v1"),
             dep_type: DepType::DataReady,
             strength: Strength::Weak,
             instance_id: Some(id(1)),
-        }],
+        }]),
         degraded: true,
         paused: Some(pause()),
         stopping: Some(Stopping::Replace),
@@ -166,7 +166,7 @@ pub(super) fn batch(tip: LogSeq, records: Vec<Record>, rows: Vec<Row>) -> Batch 
 /// One log entry and one new instance of this number, as the `number`th batch after nothing.
 pub(super) fn numbered(number: u64) -> Batch {
     let new = instance(number, &task("a.v1"), InstanceState::Pending);
-    batch(LogSeq(number - 1), vec![created(&new)], vec![Row::Instance(Box::new(new))])
+    batch(LogSeq(number - 1), vec![created(&new)], vec![Row::Instance(Arc::new(new))])
 }
 
 pub(super) fn created(new: &Instance) -> Record {
@@ -233,7 +233,7 @@ pub(super) fn one_of_each() -> Batch {
         records.push(Record::PriorityChanged { target: target.clone(), priority: None });
     }
     let mut rows = vec![
-        Row::Instance(Box::new(full_instance())),
+        Row::Instance(Arc::new(full_instance())),
         Row::Revision(revision(&a, 2)),
         Row::Task(TaskRow {
             task_id: a.clone(),

@@ -1,5 +1,7 @@
 //! What is kept of an ended instance, and how an upstream stands for those that wait for it.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::model::cycle::Cycle;
@@ -21,7 +23,7 @@ pub(super) struct Ended {
     pub(super) revision: u64,
     pub(super) state: InstanceState,
     pub(super) reason: Option<Reason>,
-    pub(super) runtime_params: JsonMap,
+    pub(super) runtime_params: Arc<JsonMap>,
     pub(super) output: Option<Value>,
     pub(super) last: LastInstance,
 }
@@ -85,19 +87,19 @@ pub(super) fn last(i: &Instance) -> LastInstance {
 }
 
 /// The digest of an instance that has ended.
-pub(super) fn ended(i: Instance) -> Ended {
+pub(super) fn ended(i: &Instance) -> Ended {
     Ended {
-        last: last(&i),
-        instance_id: i.instance_id,
-        task_id: i.task_id,
+        last: last(i),
+        instance_id: i.instance_id.clone(),
+        task_id: i.task_id.clone(),
         created_seq: i.created_seq,
-        cycle: i.cycle,
+        cycle: i.cycle.clone(),
         scheduled_time: i.scheduled_time,
         attempt: i.attempt,
         revision: i.revision,
         state: i.state,
         reason: i.reason,
-        runtime_params: i.runtime_params,
-        output: i.output,
+        runtime_params: Arc::clone(&i.runtime_params),
+        output: i.output.clone(),
     }
 }

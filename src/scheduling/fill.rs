@@ -13,7 +13,7 @@ use crate::model::spec::{JsonMap, TaskSpec};
 ///
 /// The error names what is missing or wrong.
 pub(super) fn complete(state: &State, spec: &TaskSpec, i: &Instance) -> Result<JsonMap, String> {
-    let mut params = i.given_params.clone();
+    let mut params = JsonMap::clone(&i.given_params);
     for (name, schema) in &spec.runtime_params {
         if params.contains_key(name) {
             continue;
@@ -46,7 +46,7 @@ pub(super) fn texts(errors: &[params::ParamError]) -> String {
 /// `SCHED_DEPS`: per upstream task its instance, state, parameters and output.
 pub(super) fn deps(state: &State, i: &Instance) -> Value {
     let mut deps = JsonMap::new();
-    for edge in &i.edges {
+    for edge in i.edges.iter() {
         let id = edge.instance_id.as_ref();
         let result = id.and_then(|id| state.instances.result_of(id));
         let ended = id.and_then(|id| state.instances.state_of(id));

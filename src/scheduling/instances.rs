@@ -9,10 +9,11 @@
 mod index;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use self::index::{matching, remove};
+use self::index::{entry, matching, remove};
 use super::ended::{Ended, Standing, ended, last, may_be_retried, standing};
 use crate::model::cycle::{Cycle, CycleUnit};
 use crate::model::id::{InstanceId, TaskId};
@@ -30,7 +31,7 @@ type Cycles = BTreeMap<Cycle, BTreeMap<Age, InstanceId>>;
 /// The instances the core needs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct InstanceTable {
-    open: BTreeMap<InstanceId, Instance>,
+    open: BTreeMap<InstanceId, Arc<Instance>>,
     ended: BTreeMap<InstanceId, Ended>,
     /// Per task, date and cycle, oldest first.
     by_cycle: BTreeMap<TaskId, BTreeMap<String, Cycles>>,
@@ -39,8 +40,9 @@ pub(super) struct InstanceTable {
     succeeded: BTreeMap<TaskId, BTreeMap<Cycle, (Age, InstanceId)>>,
     /// Open instances of a task in the order of their creation.
     open_of: BTreeMap<TaskId, BTreeMap<u64, InstanceId>>,
-    /// Instances that an edge binds to the key: open ones, and those that may be tried again.
-    bound_to: BTreeMap<InstanceId, BTreeSet<InstanceId>>,
+    /// Instances that an edge binds to the key, with the edge's place among theirs: open ones, and
+    /// those that may be tried again.
+    bound_to: BTreeMap<InstanceId, BTreeSet<(InstanceId, usize)>>,
     /// PENDING and BLOCKED instances that have an edge to the task, by date and cycle.
     waiting_on: BTreeMap<TaskId, BTreeMap<String, BTreeMap<Cycle, BTreeSet<InstanceId>>>>,
     /// PENDING and BLOCKED instances of a task and cycle, in the order of their creation.
@@ -49,6 +51,8 @@ pub(super) struct InstanceTable {
     awaiting_file: BTreeMap<String, BTreeSet<InstanceId>>,
     /// Key taken by whom, per base id; open and succeeded ones only.
     dedup: BTreeMap<(String, String), InstanceId>,
+    /// Of waiting instances, the edge that decided last. Only a hint: it is not compared.
+    deciding: BTreeMap<InstanceId, usize>,
     /// Instances that lost an edge since the last [`InstanceTable::settle`].
     loose: BTreeSet<InstanceId>,
 }
@@ -58,6 +62,11 @@ impl InstanceTable {
 
     /// An open instance, or one that ended in this turn.
     pub(super) fn get(&self, id: &InstanceId) -> Option<&Instance> {
+        self.open.get(id).map(Arc::as_ref)
+    }
+
+    /// The same, to be kept.
+    pub(super) fn shared(&self, id: &InstanceId) -> Option<&Arc<Instance>> {
         self.open.get(id)
     }
 
@@ -71,21 +80,30 @@ impl InstanceTable {
     }
 
     pub(super) fn open(&self) -> impl Iterator<Item = &Instance> {
-        self.open.values()
+        self.open.values().map(Arc::as_ref)
     }
 
     /// Open instances of a task, oldest first.
     pub(super) fn open_of(&self, task: &TaskId) -> impl Iterator<Item = &Instance> {
-        self.open_of
-            .get(task)
-            .into_iter()
-            .flat_map(BTreeMap::values)
-            .filter_map(|id| self.open.get(id))
+        self.open_of.get(task).into_iter().flat_map(BTreeMap::values).filter_map(|id| self.get(id))
     }
 
     /// Instances bound to this one: open ones, and those that may be tried again.
     pub(super) fn bound_to(&self, id: &InstanceId) -> Vec<InstanceId> {
-        self.bound_to.get(id).into_iter().flatten().cloned().collect()
+        let mut bound: Vec<InstanceId> = self.edges_to(id).map(|(id, _)| id.clone()).collect();
+        bound.dedup();
+        bound
+    }
+
+    /// The edges that are bound to this one: whose, and which of them.
+    pub(super) fn edges_to(&self, id: &InstanceId) -> impl Iterator<Item = &(InstanceId, usize)> {
+        self.bound_to.get(id).into_iter().flatten()
+    }
+
+    /// The edge that decided when all edges of an instance were looked at last. A hint, so that not
+    /// all are looked at each time one of their upstreams ends.
+    pub(super) fn deciding(&self, id: &InstanceId) -> Option<usize> {
+        self.deciding.get(id).copied()
     }
 
     /// PENDING and BLOCKED instances with an edge to the task.
@@ -109,19 +127,19 @@ impl InstanceTable {
         cycle: &Cycle,
     ) -> impl Iterator<Item = &Instance> {
         let ids = self.waiting_of.get(task).and_then(|cycles| cycles.get(cycle));
-        ids.into_iter().flat_map(BTreeMap::values).filter_map(|id| self.open.get(id))
+        ids.into_iter().flat_map(BTreeMap::values).filter_map(|id| self.get(id))
     }
 
     /// Instances made for this file that no attempt has been made of yet.
     pub(super) fn awaiting_file(&self, path: &str) -> impl Iterator<Item = &Instance> {
         let ids = self.awaiting_file.get(path).into_iter().flatten();
-        ids.filter_map(|id| self.open.get(id))
+        ids.filter_map(|id| self.get(id))
     }
 
     /// Open instances of a task and cycle, oldest first.
     pub(super) fn open_in(&self, task: &TaskId, cycle: &Cycle) -> impl Iterator<Item = &Instance> {
         let ids = self.ages(task, cycle).into_iter().flat_map(BTreeMap::values);
-        ids.filter_map(|id| self.open.get(id)).filter(|i| i.is_open())
+        ids.filter_map(|id| self.get(id)).filter(|i| i.is_open())
     }
 
     /// The newest instance of any of these tasks and this very cycle that SUCCEEDED.
@@ -156,8 +174,8 @@ impl InstanceTable {
 
     /// Parameters and output of an instance.
     pub(super) fn result_of(&self, id: &InstanceId) -> Option<(&JsonMap, Option<&Value>)> {
-        let open = self.open.get(id).map(|i| (&i.runtime_params, i.output.as_ref()));
-        open.or_else(|| self.ended.get(id).map(|e| (&e.runtime_params, e.output.as_ref())))
+        let open = self.open.get(id).map(|i| (&*i.runtime_params, i.output.as_ref()));
+        open.or_else(|| self.ended.get(id).map(|e| (&*e.runtime_params, e.output.as_ref())))
     }
 
     /// The newest instance of any of these tasks whose cycle matches (docs/waves.md, rule 2).
@@ -175,7 +193,7 @@ impl InstanceTable {
         let cycles = self.by_cycle.get(task)?.values().flat_map(BTreeMap::values);
         let ids = cycles.filter_map(|ages| ages.last_key_value());
         let (_, id) = ids.max_by_key(|((_, seq), _)| *seq)?;
-        let open = self.open.get(id).map(last);
+        let open = self.get(id).map(last);
         open.or_else(|| self.ended.get(id).map(|e| e.last.clone()))
     }
 
@@ -216,22 +234,15 @@ impl InstanceTable {
     // Changing: only through a turn
 
     /// Puts an instance in, new or changed, whatever its state.
-    pub(super) fn put(&mut self, instance: Instance) {
-        if let Some(old) = self.open.remove(&instance.instance_id) {
-            self.unindex(&old);
-            if old.dedup_key != instance.dedup_key
-                && let Some(key) = old.dedup_key
-            {
-                let key = (old.task_id.base().to_owned(), key);
-                if self.dedup.get(&key) == Some(&old.instance_id) {
-                    self.dedup.remove(&key);
-                }
+    pub(super) fn put(&mut self, new: Arc<Instance>) {
+        self.index_key(&new);
+        match self.open.insert(new.instance_id.clone(), Arc::clone(&new)) {
+            Some(old) => self.reindex(&old, &new),
+            None => {
+                self.ended.remove(&new.instance_id);
+                self.index(&new);
             }
-            self.loose.extend(old.edges.into_iter().filter_map(|e| e.instance_id));
         }
-        self.ended.remove(&instance.instance_id);
-        self.index(&instance);
-        self.open.insert(instance.instance_id.clone(), instance);
     }
 
     /// Ends of a turn, or of loading: what has ended becomes a digest, or goes.
@@ -248,7 +259,7 @@ impl InstanceTable {
                 maybe_unneeded.extend(instance.edges.iter().filter_map(|e| e.instance_id.clone()));
                 maybe_unneeded.insert(id.clone());
                 maybe_unneeded.extend(self.note_success(&instance));
-                self.ended.insert(id.clone(), ended(instance));
+                self.ended.insert(id.clone(), ended(&instance));
             }
         }
         for id in maybe_unneeded {
@@ -302,10 +313,11 @@ impl InstanceTable {
         });
     }
 
+    /// Puts in an instance that the table does not hold.
     fn index(&mut self, i: &Instance) {
         let age = (i.scheduled_time, i.created_seq);
         let dates = self.by_cycle.entry(i.task_id.clone()).or_default();
-        let cycles = dates.entry(i.cycle.date().to_owned()).or_default();
+        let cycles = entry(dates, i.cycle.date());
         let ages = cycles.entry(i.cycle.clone()).or_default();
         if let Some((newest, id)) = ages.last_key_value()
             && *newest < age
@@ -314,55 +326,83 @@ impl InstanceTable {
             self.loose.insert(id.clone());
         }
         ages.insert(age, i.instance_id.clone());
-        if let Some(key) = &i.dedup_key {
-            let key = (i.task_id.base().to_owned(), key.clone());
-            if i.is_open() || i.state == InstanceState::Succeeded {
-                // Who came first keeps it; `admit` and the makers of instances ask before.
-                self.dedup.entry(key).or_insert_with(|| i.instance_id.clone());
-            } else if self.dedup.get(&key) == Some(&i.instance_id) {
-                self.dedup.remove(&key);
-            }
-        }
         let open_of = self.open_of.entry(i.task_id.clone()).or_default();
         open_of.insert(i.created_seq, i.instance_id.clone());
         self.bind(i);
-        if let Some(path) = i.awaited_file() {
-            let awaiting = self.awaiting_file.entry(path.to_owned()).or_default();
-            awaiting.insert(i.instance_id.clone());
+        self.index_waiting(i);
+        self.index_file(i);
+    }
+
+    /// Brings the indexes in line with a change of an instance: those that it touches. Task, cycle
+    /// and age never change.
+    fn reindex(&mut self, old: &Instance, new: &Instance) {
+        let rebound = !Arc::ptr_eq(&old.edges, &new.edges) && old.edges != new.edges;
+        if rebound || old.is_waiting() != new.is_waiting() {
+            self.unindex_waiting(old);
+            self.index_waiting(new);
         }
-        if i.is_waiting() {
-            let cycles = self.waiting_of.entry(i.task_id.clone()).or_default();
+        if rebound {
+            self.unbind(old);
+            self.bind(new);
+            self.loose.extend(old.edges.iter().filter_map(|e| e.instance_id.clone()));
+        }
+        if old.awaited_file() != new.awaited_file() {
+            self.unindex_file(old);
+            self.index_file(new);
+        }
+        if old.dedup_key != new.dedup_key
+            && let Some(key) = &old.dedup_key
+        {
+            self.forget_key((old.task_id.base().to_owned(), key.clone()), &old.instance_id);
+        }
+    }
+
+    /// Takes or gives back an instance's `dedupKey`.
+    fn index_key(&mut self, i: &Instance) {
+        let Some(key) = &i.dedup_key else { return };
+        let key = (i.task_id.base().to_owned(), key.clone());
+        if i.is_open() || i.state == InstanceState::Succeeded {
+            // Who came first keeps it; `admit` and the makers of instances ask before.
+            self.dedup.entry(key).or_insert_with(|| i.instance_id.clone());
+        } else {
+            self.forget_key(key, &i.instance_id);
+        }
+    }
+
+    fn forget_key(&mut self, key: (String, String), holder: &InstanceId) {
+        if self.dedup.get(&key) == Some(holder) {
+            self.dedup.remove(&key);
+        }
+    }
+
+    fn index_waiting(&mut self, i: &Instance) {
+        if !i.is_waiting() {
+            return;
+        }
+        let cycles = self.waiting_of.entry(i.task_id.clone()).or_default();
+        let waiting = cycles.entry(i.cycle.clone()).or_default();
+        waiting.insert(i.created_seq, i.instance_id.clone());
+        for edge in i.edges.iter() {
+            let dates = self.waiting_on.entry(edge.task_id.clone()).or_default();
+            let cycles = entry(dates, i.cycle.date());
             let waiting = cycles.entry(i.cycle.clone()).or_default();
-            waiting.insert(i.created_seq, i.instance_id.clone());
-            for edge in &i.edges {
-                let dates = self.waiting_on.entry(edge.task_id.clone()).or_default();
-                let cycles = dates.entry(i.cycle.date().to_owned()).or_default();
-                let waiting = cycles.entry(i.cycle.clone()).or_default();
-                waiting.insert(i.instance_id.clone());
-            }
+            waiting.insert(i.instance_id.clone());
         }
     }
 
-    fn bind(&mut self, i: &Instance) {
-        for upstream in i.edges.iter().filter_map(|e| e.instance_id.as_ref()) {
-            let bound = self.bound_to.entry(upstream.clone()).or_default();
-            bound.insert(i.instance_id.clone());
+    fn unindex_waiting(&mut self, i: &Instance) {
+        if !i.is_waiting() {
+            return;
         }
-    }
-
-    /// Takes all of an instance's entries out but its place among its cycle's ages and its key.
-    fn unindex_open(&mut self, i: &Instance) {
-        remove(&mut self.open_of, &i.task_id, |m| {
-            m.remove(&i.created_seq);
-            m.is_empty()
+        self.deciding.remove(&i.instance_id);
+        remove(&mut self.waiting_of, &i.task_id, |cycles| {
+            remove(cycles, &i.cycle, |waiting| {
+                waiting.remove(&i.created_seq);
+                waiting.is_empty()
+            });
+            cycles.is_empty()
         });
-        for edge in &i.edges {
-            if let Some(upstream) = &edge.instance_id {
-                remove(&mut self.bound_to, upstream, |s| {
-                    s.remove(&i.instance_id);
-                    s.is_empty()
-                });
-            }
+        for edge in i.edges.iter() {
             remove(&mut self.waiting_on, &edge.task_id, |dates| {
                 remove(dates, i.cycle.date(), |cycles| {
                     remove(cycles, &i.cycle, |ids| {
@@ -374,23 +414,59 @@ impl InstanceTable {
                 dates.is_empty()
             });
         }
+    }
+
+    fn index_file(&mut self, i: &Instance) {
+        if let Some(path) = i.awaited_file() {
+            entry(&mut self.awaiting_file, path).insert(i.instance_id.clone());
+        }
+    }
+
+    fn unindex_file(&mut self, i: &Instance) {
         if let Some(path) = i.awaited_file() {
             remove(&mut self.awaiting_file, path, |ids| {
                 ids.remove(&i.instance_id);
                 ids.is_empty()
             });
         }
-        remove(&mut self.waiting_of, &i.task_id, |cycles| {
-            remove(cycles, &i.cycle, |waiting| {
-                waiting.remove(&i.created_seq);
-                waiting.is_empty()
-            });
-            cycles.is_empty()
-        });
     }
 
-    fn unindex(&mut self, i: &Instance) {
-        self.unindex_open(i);
-        self.forget_age(&i.task_id, &i.cycle, (i.scheduled_time, i.created_seq));
+    fn bind(&mut self, i: &Instance) {
+        for (at, edge) in i.edges.iter().enumerate() {
+            if let Some(upstream) = &edge.instance_id {
+                let bound = self.bound_to.entry(upstream.clone()).or_default();
+                bound.insert((i.instance_id.clone(), at));
+            }
+        }
+    }
+
+    fn unbind(&mut self, i: &Instance) {
+        for (at, edge) in i.edges.iter().enumerate() {
+            if let Some(upstream) = &edge.instance_id {
+                remove(&mut self.bound_to, upstream, |bound| {
+                    bound.remove(&(i.instance_id.clone(), at));
+                    bound.is_empty()
+                });
+            }
+        }
+    }
+
+    /// Notes which edge of a waiting instance decided.
+    pub(super) fn decides(&mut self, id: &InstanceId, edge: Option<usize>) {
+        match edge {
+            Some(edge) => self.deciding.insert(id.clone(), edge),
+            None => self.deciding.remove(id),
+        };
+    }
+
+    /// Takes all of an instance's entries out but its place among its cycle's ages and its key.
+    fn unindex_open(&mut self, i: &Instance) {
+        remove(&mut self.open_of, &i.task_id, |m| {
+            m.remove(&i.created_seq);
+            m.is_empty()
+        });
+        self.unbind(i);
+        self.unindex_waiting(i);
+        self.unindex_file(i);
     }
 }

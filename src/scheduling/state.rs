@@ -118,7 +118,7 @@ impl State {
         let (mut instances, mut revisions, mut tasks) = (Vec::new(), Vec::new(), Vec::new());
         for row in rows {
             match row {
-                Row::Instance(instance) => instances.push(*instance),
+                Row::Instance(instance) => instances.push(instance),
                 Row::Revision(revision) => revisions.push(revision),
                 Row::Task(task) => tasks.push(task),
                 Row::Cursor(c) => {
@@ -161,12 +161,14 @@ impl State {
 
     /// Brings queue, usage and agenda in line with an instance's new value.
     pub(super) fn reindex(&mut self, old: Option<&Instance>, new: &Instance) {
+        let (before, after) = (old.map(deadlines).unwrap_or_default(), deadlines(new));
+        if before != after {
+            before.into_iter().for_each(|(at, due)| self.agenda.remove(at, due));
+            after.into_iter().for_each(|(at, due)| self.agenda.add(at, due));
+        }
         if let Some(old) = old {
             if is_queued(old) {
                 self.queue.remove(old);
-            }
-            for (at, due) in deadlines(old) {
-                self.agenda.remove(at, due);
             }
             if old.state == InstanceState::Running {
                 let owner = self.owner(old);
@@ -175,9 +177,6 @@ impl State {
         }
         if is_queued(new) {
             self.queue.insert(new);
-        }
-        for (at, due) in deadlines(new) {
-            self.agenda.add(at, due);
         }
         if new.state == InstanceState::Running {
             let owner = self.owner(new);

@@ -4,7 +4,9 @@
 //! writes the log entry and notes the row, so nothing can change that is not remembered.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
+use super::ended::standing;
 use super::lifecycle::boot;
 use super::state::State;
 use crate::model::command::{Command, Effects};
@@ -25,8 +27,8 @@ pub(super) struct Turn<'a> {
     uid: Option<u32>,
     effects: Effects,
     touched: BTreeSet<InstanceId>,
-    /// Waiting instances whose edges must be looked at again.
-    admissions: VecDeque<InstanceId>,
+    /// Waiting instances that must be looked at again: all of their edges, or one alone.
+    admissions: VecDeque<(InstanceId, Option<usize>)>,
     /// Instances that ended for good and may trigger others.
     ended: VecDeque<InstanceId>,
 }
@@ -47,8 +49,8 @@ impl<'a> Turn<'a> {
     /// Ends the turn: what must be remembered, then what shall be done.
     pub(super) fn finish(mut self) -> Effects {
         for id in &self.touched {
-            if let Some(instance) = self.state.instances.get(id) {
-                let row = Row::Instance(Box::new(instance.clone()));
+            if let Some(instance) = self.state.instances.shared(id) {
+                let row = Row::Instance(Arc::clone(instance));
                 self.effects.commit.rows.insert(row.key(), Some(row));
             }
         }
@@ -128,6 +130,7 @@ impl<'a> Turn<'a> {
     ) {
         let Some(old) = self.state.instances.get(id) else { return };
         let from = old.state;
+        let stood = standing(from, old.reason, old.is_open());
         assert!(from.may_become(to), "{id} may not move from {from} to {to}");
         let mut new = old.clone();
         new.next_retry_at = None;
@@ -159,9 +162,12 @@ impl<'a> Turn<'a> {
         if is_final {
             self.ended.push_back(id.clone());
         }
-        // What waits for this one looks again: it may go on, be blocked, or heal.
-        for dependent in self.state.instances.bound_to(id) {
-            self.admit_later(dependent);
+        let table = &self.state.instances;
+        if Some(stood) != table.standing(id) {
+            // What waits for this one looks again: it may go on, be blocked, or heal.
+            let edges =
+                table.edges_to(id).map(|(dependent, edge)| (dependent.clone(), Some(*edge)));
+            self.admissions.extend(edges);
         }
     }
 
@@ -189,19 +195,20 @@ impl<'a> Turn<'a> {
     }
 
     fn put(&mut self, new: Instance) {
-        let old = self.state.instances.get(&new.instance_id).cloned();
-        self.state.reindex(old.as_ref(), &new);
+        let old = self.state.instances.shared(&new.instance_id).cloned();
+        self.state.reindex(old.as_deref(), &new);
         self.touched.insert(new.instance_id.clone());
-        self.state.instances.put(new);
+        self.state.instances.put(Arc::new(new));
     }
 
     // Work left for the end of the turn
 
     pub(super) fn admit_later(&mut self, id: InstanceId) {
-        self.admissions.push_back(id);
+        self.admissions.push_back((id, None));
     }
 
-    pub(super) fn next_admission(&mut self) -> Option<InstanceId> {
+    /// The next to be looked at, and the only edge of it that changed, if that is known.
+    pub(super) fn next_admission(&mut self) -> Option<(InstanceId, Option<usize>)> {
         self.admissions.pop_front()
     }
 

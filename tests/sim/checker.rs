@@ -242,7 +242,7 @@ impl Checker {
         if row.degraded {
             return Ok(());
         }
-        for edge in &row.edges {
+        for edge in row.edges.iter() {
             let up = edge.instance_id.as_ref().and_then(|up| self.seen.get(up));
             let strong = if self.promised_strong { Strength::Strong } else { edge.strength };
             let holds = match strong {
@@ -311,7 +311,7 @@ impl Checker {
                 continue;
             }
             let (mut waits, mut broken) = (false, false);
-            for edge in &i.edges {
+            for edge in i.edges.iter() {
                 match edge.instance_id.as_ref().map(|up| self.seen.get(up)) {
                     None => {
                         let known = in_force(rows, &edge.task_id).is_some_and(|s| s.enabled);

@@ -330,7 +330,7 @@ async fn an_upstreams_state_comes_from_the_core_or_else_from_the_store() {
     for (id, strength) in [("01", "STRONG"), ("02", "WEAK")] {
         let edge = json!({"taskId": "a.v1", "depType": "SUCCESS", "strength": strength,
                           "instanceId": id});
-        waiting.edges.push(serde_json::from_value(edge).unwrap());
+        std::sync::Arc::make_mut(&mut waiting.edges).push(serde_json::from_value(edge).unwrap());
     }
     house.history.put(waiting);
     house.history.put(row("01", 1, "a.v1", InstanceState::Cancelled, 0));
@@ -344,8 +344,9 @@ async fn an_upstreams_state_comes_from_the_core_or_else_from_the_store() {
 async fn secrets_are_masked_in_every_answer_about_instances() {
     let house = House::new(FakeCore::obedient());
     let mut secretive = row("01", 1, "s.v1", InstanceState::Succeeded, 1);
-    secretive.runtime_params.insert("pw".to_owned(), json!("HUNTER2"));
-    secretive.runtime_params.insert("n".to_owned(), json!("plain"));
+    let params = std::sync::Arc::make_mut(&mut secretive.runtime_params);
+    params.insert("pw".to_owned(), json!("HUNTER2"));
+    params.insert("n".to_owned(), json!("plain"));
     house.history.put(secretive);
     house.history.revisions.lock().unwrap().push(Revision {
         task_id: TaskId::parse("s.v1").unwrap(),

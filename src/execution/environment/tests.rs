@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::super::testing::dispatch;
@@ -50,10 +52,11 @@ fn the_environment_is_the_contracts() {
     let mut given = dispatch("SHELL", "true", &[]);
     given.of.attempt = 3;
     let fixed = json!({"n": 1, "both": "static", "list": [1]});
-    given.instance.static_params = fixed.as_object().unwrap().clone().into();
+    Arc::make_mut(&mut given.instance).static_params = fixed.as_object().unwrap().clone().into();
     let runtime = json!({"both": "run", "yes": true, "half": 0.5, "none": null, "a=b": 1});
-    given.instance.runtime_params = runtime.as_object().unwrap().clone();
-    given.instance.degraded = true;
+    Arc::make_mut(&mut given.instance).runtime_params =
+        Arc::new(runtime.as_object().unwrap().clone());
+    Arc::make_mut(&mut given.instance).degraded = true;
     given.deps = json!({"up.v1": {"state": "SUCCEEDED"}});
     let given = with_spec(given, |s| {
         s.env.insert("EXTRA".to_owned(), Template::parse("e").unwrap());
@@ -104,9 +107,12 @@ fn placeholder(given: &Dispatch, name: &str) -> Option<String> {
 #[test]
 fn every_placeholder_of_the_contract_has_its_value() {
     let mut given = dispatch("SHELL", "h", &[]);
-    given.instance.runtime_params = json!({"d": "x y"}).as_object().unwrap().clone();
-    given.instance.static_params = json!({"n": [1]}).as_object().unwrap().clone().into();
-    given.instance.trigger = Cause::File { path: "/data/in/o 1.csv".to_owned() };
+    Arc::make_mut(&mut given.instance).runtime_params =
+        Arc::new(json!({"d": "x y"}).as_object().unwrap().clone());
+    Arc::make_mut(&mut given.instance).static_params =
+        json!({"n": [1]}).as_object().unwrap().clone().into();
+    Arc::make_mut(&mut given.instance).trigger =
+        Cause::File { path: "/data/in/o 1.csv".to_owned() };
     given.deps = json!({"a.output.b.v1": {"output": {"rows": 5, "x.y": "z"}}});
     for (name, value) in [
         ("taskId", Some("order.settle.v2")),
@@ -129,7 +135,7 @@ fn every_placeholder_of_the_contract_has_its_value() {
     ] {
         assert_eq!(placeholder(&given, name).as_deref(), value, "{name}");
     }
-    given.instance.trigger = Cause::Event {
+    Arc::make_mut(&mut given.instance).trigger = Cause::Event {
         name: "e".to_owned(),
         params: serde_json::from_str(r#"{"d": "x y"}"#).unwrap(),
     };
@@ -142,7 +148,8 @@ fn what_no_process_can_have_is_refused_in_words() {
     let nul = dispatch("EXEC", "/bin/echo", &["a\0b"]);
     assert!(assignment(&nul, &paths()).unwrap_err().contains("argument 1 holds a NUL byte"));
     let mut nul = dispatch("SHELL", "true", &[]);
-    nul.instance.runtime_params = json!({"p": "\0"}).as_object().unwrap().clone();
+    Arc::make_mut(&mut nul.instance).runtime_params =
+        Arc::new(json!({"p": "\0"}).as_object().unwrap().clone());
     let error = assignment(&nul, &paths()).unwrap_err();
     assert!(error.contains("SCHED_PARAM_p holds a NUL byte"), "{error}");
     let relative = with_spec(dispatch("SHELL", "true", &[]), |s| {

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::super::fixture;
@@ -91,12 +93,12 @@ impl Plain {
                         fixture::instance(self.made, &tasks[*task], InstanceState::Pending);
                     new.queue = if *queue { "night" } else { "default" }.into();
                     records.push(fixture::created(&new));
-                    rows.push(Row::Instance(Box::new(new)));
+                    rows.push(Row::Instance(Arc::new(new)));
                 }
                 Step::Move { which, state } if !known.is_empty() => {
                     let mut moved = known[which % known.len()].clone();
                     moved.state = InstanceState::ALL[*state];
-                    rows.push(Row::Instance(Box::new(moved)));
+                    rows.push(Row::Instance(Arc::new(moved)));
                 }
                 Step::Drop { which } if !known.is_empty() => {
                     gone.push(known[which % known.len()].instance_id.clone());

@@ -35,3 +35,12 @@ pub(super) fn remove<K, Q, V>(
         map.remove(key);
     }
 }
+
+/// The value of a key that is text, made where there is none: without a copy of the text where there
+/// is one.
+pub(super) fn entry<'a, V: Default>(map: &'a mut BTreeMap<String, V>, key: &str) -> &'a mut V {
+    if !map.contains_key(key) {
+        map.insert(key.to_owned(), V::default());
+    }
+    map.entry(key.to_owned()).or_default()
+}

@@ -1,5 +1,7 @@
 //! Whether a waiting instance may run: its own time, then its edges (docs/waves.md, rules 5 and 6).
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::super::ended::Standing;
@@ -10,7 +12,7 @@ use crate::model::condition::Condition;
 use crate::model::id::InstanceId;
 use crate::model::instance::{Cause, Edge, Instance, InstanceState, Reason};
 use crate::model::record::{Fire, FireOutcome};
-use crate::model::spec::{JsonMap, OnDependencyTimeout, Strength, TaskSpec};
+use crate::model::spec::{Dependency, JsonMap, OnDependencyTimeout, Strength, TaskSpec};
 
 /// What the edges of an instance say together.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,9 +27,33 @@ enum Verdict {
 
 /// Looks at every instance whose edges may have changed, until none is left.
 pub(in super::super) fn all(turn: &mut Turn<'_>) {
-    while let Some(id) = turn.next_admission() {
-        one(turn, &id);
+    while let Some((id, edge)) = turn.next_admission() {
+        if !edge.is_some_and(|edge| changes_nothing(turn, &id, edge)) {
+            one(turn, &id);
+        }
     }
+}
+
+/// Whether one edge alone, whose upstream has changed, leaves an instance as it is, because the edge
+/// that decided before still does. So one that waits for n others costs n looks, not n times n.
+fn changes_nothing(turn: &Turn<'_>, id: &InstanceId, changed: usize) -> bool {
+    let Some(i) = turn.state.instances.get(id) else { return true };
+    let decided = turn.state.instances.deciding(id).filter(|decided| *decided != changed);
+    let Some(decided) = decided else { return !i.is_waiting() };
+    let spec = turn.state.spec_of(i);
+    let look = |at| i.edges.get(at).map(|edge| of_edge(turn, spec.as_deref(), at, edge));
+    let still = match look(decided) {
+        Some(Verdict::Waiting) => i.state == InstanceState::Pending,
+        Some(Verdict::Blocked(reason, message)) => i.reason == Some(reason) && i.message == message,
+        Some(Verdict::Satisfied | Verdict::Ends(_)) | None => false,
+    };
+    still
+        && match look(changed) {
+            Some(Verdict::Satisfied | Verdict::Waiting) => true,
+            // Of several, the first one's reason is told.
+            Some(Verdict::Blocked(..)) => i.state == InstanceState::Blocked && changed > decided,
+            Some(Verdict::Ends(_)) | None => false,
+        }
 }
 
 fn one(turn: &mut Turn<'_>, id: &InstanceId) {
@@ -36,7 +62,9 @@ fn one(turn: &mut Turn<'_>, id: &InstanceId) {
         return;
     }
     let state = i.state;
-    match verdict(turn, i) {
+    let (verdict, decided) = verdict(turn, i);
+    turn.state.instances.decides(id, decided);
+    match verdict {
         Verdict::Satisfied => ready(turn, id, false),
         Verdict::Ends(reason) => {
             turn.transition(id, InstanceState::Cancelled, Some(reason), |_| {});
@@ -63,30 +91,38 @@ fn one(turn: &mut Turn<'_>, id: &InstanceId) {
     }
 }
 
-fn verdict(turn: &Turn<'_>, i: &Instance) -> Verdict {
+/// What all edges say together, and the edge that decides it: the first that blocks, else one that
+/// waits.
+fn verdict(turn: &Turn<'_>, i: &Instance) -> (Verdict, Option<usize>) {
     let spec = turn.state.spec_of(i);
-    let condition = |edge: &Edge| {
-        let edges = spec.iter().flat_map(|spec| &spec.depends_on);
-        edges.filter(|d| d.task_id == edge.task_id).find_map(|d| d.when.as_ref())
-    };
-    let mut waiting = false;
+    let mut waiting = None;
     let mut blocked = None;
-    for edge in &i.edges {
-        let found = match (standing(turn, edge), condition(edge)) {
-            (Verdict::Satisfied, Some(condition)) => asked(turn, edge, condition),
-            (found, _) => found,
-        };
-        match found {
+    for (at, edge) in i.edges.iter().enumerate() {
+        match of_edge(turn, spec.as_deref(), at, edge) {
             Verdict::Satisfied => {}
-            Verdict::Waiting => waiting = true,
-            Verdict::Blocked(reason, message) => blocked = blocked.or(Some((reason, message))),
-            Verdict::Ends(reason) => return Verdict::Ends(reason),
+            Verdict::Waiting => waiting = waiting.or(Some(at)),
+            Verdict::Blocked(reason, message) => blocked = blocked.or(Some((reason, message, at))),
+            Verdict::Ends(reason) => return (Verdict::Ends(reason), None),
         }
     }
-    match blocked {
-        Some((reason, message)) => Verdict::Blocked(reason, message),
-        None if waiting => Verdict::Waiting,
-        None => Verdict::Satisfied,
+    match (blocked, waiting) {
+        (Some((reason, message, at)), _) => (Verdict::Blocked(reason, message), Some(at)),
+        (None, Some(at)) => (Verdict::Waiting, Some(at)),
+        (None, None) => (Verdict::Satisfied, None),
+    }
+}
+
+/// What one edge says, which stands at this place among those of its instance.
+fn of_edge(turn: &Turn<'_>, spec: Option<&TaskSpec>, at: usize, edge: &Edge) -> Verdict {
+    let found = standing(turn, edge);
+    let declared = spec.and_then(|spec| {
+        let same = |d: &&Dependency| d.task_id == edge.task_id;
+        // Mostly in the same order.
+        spec.depends_on.get(at).filter(same).or_else(|| spec.depends_on.iter().find(same))
+    });
+    match (found, declared.and_then(|declared| declared.when.as_ref())) {
+        (Verdict::Satisfied, Some(condition)) => asked(turn, edge, condition),
+        (found, _) => found,
     }
 }
 
@@ -135,7 +171,7 @@ fn ready(turn: &mut Turn<'_>, id: &InstanceId, degraded: bool) {
     };
     turn.transition(id, InstanceState::Ready, None, |i| {
         i.message = None;
-        i.runtime_params = params;
+        i.runtime_params = Arc::new(params);
         i.dedup_key = dedup_key;
         i.degraded = degraded;
     });
@@ -166,7 +202,7 @@ pub(super) fn again(turn: &mut Turn<'_>, id: &InstanceId) {
     let Some(spec) = turn.state.spec_of(&i) else { return };
     match completed(turn, &spec, &i) {
         Ok((params, dedup_key)) => turn.update(id, "parameters", |i| {
-            i.runtime_params = params;
+            i.runtime_params = Arc::new(params);
             i.dedup_key = dedup_key;
         }),
         Err(problem) => reject(turn, &i, problem),

@@ -1,6 +1,8 @@
 //! Executors that come and go: what they still run is taken up, the rest is settled
 //! (design, 'Executors').
 
+use std::sync::Arc;
+
 use std::collections::BTreeSet;
 
 use super::super::turn::Turn;
@@ -71,7 +73,7 @@ fn take_up(turn: &mut Turn<'_>, hello: &Hello, instance: &Instance, lost: bool) 
     } else if instance.stopping.is_some() {
         report::cancelled(turn, id, None);
     } else {
-        dispatch::send(turn, instance.clone());
+        dispatch::send(turn, Arc::new(instance.clone()));
     }
 }
 

@@ -140,12 +140,13 @@ fn load(turn: &mut Turn<'_>, offer: Offer) {
 /// fire for whom may be another matter now (docs/waves.md, rule 16).
 fn beside(turn: &Turn<'_>, changed: &Changed) -> Vec<Arc<TaskSpec>> {
     let registry = &turn.state.registry;
-    let bases: BTreeSet<&str> = changed.keys().map(TaskId::base).collect();
+    let mut bases: BTreeMap<&str, Vec<&Arc<TaskSpec>>> = BTreeMap::new();
+    for (id, before) in changed {
+        bases.entry(id.base()).or_default().extend(before);
+    }
     let mut found = Vec::new();
-    for base in bases {
+    for (base, before) in bases {
         let versions: Vec<&Arc<TaskSpec>> = registry.versions(base).collect();
-        let before =
-            changed.iter().filter(|(id, _)| id.base() == base).filter_map(|(_, b)| b.as_ref());
         if versions.iter().copied().chain(before).any(|spec| spec.rollout.is_some()) {
             let others = versions.into_iter().filter(|s| !changed.contains_key(&s.task_id));
             found.extend(others.cloned());
@@ -258,7 +259,7 @@ fn follow(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) {
                 i.priority = spec.priority;
             }
             if takes_edges {
-                i.edges = fresh;
+                i.edges = Arc::new(fresh);
                 let timeouts =
                     before.map(|b| b.dependency_timeout).zip(Some(spec.dependency_timeout));
                 if let Some((old, new)) = timeouts.filter(|(old, new)| old != new) {

@@ -44,14 +44,14 @@ pub(in super::super) fn all(turn: &mut Turn<'_>) {
                 output_bytes: None,
             });
         });
-        if let Some(instance) = turn.state.instances.get(&chosen.instance).cloned() {
+        if let Some(instance) = turn.state.instances.shared(&chosen.instance).cloned() {
             send(turn, instance);
         }
     }
 }
 
 /// Sends a RUNNING instance's newest attempt to its executor; sent twice, it starts once.
-pub(super) fn send(turn: &mut Turn<'_>, instance: Instance) {
+pub(super) fn send(turn: &mut Turn<'_>, instance: Arc<Instance>) {
     let (Some(spec), Some(of), Some(executor)) =
         (turn.state.spec_of(&instance), attempt_ref(&instance), instance.executor_id.clone())
     else {

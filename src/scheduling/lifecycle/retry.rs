@@ -42,7 +42,7 @@ pub(in super::super) fn request(
     }
     turn.transition(id, InstanceState::Ready, None, |i| {
         i.revision = revision;
-        i.runtime_params = params;
+        i.runtime_params = Arc::new(params);
         i.max_attempts = i.faults + spec.retry.max_attempts;
         i.requeues = 0;
         i.spawn_retries = 0;

@@ -128,7 +128,7 @@ pub(super) fn derive(
     let mut instance = blank(turn, spec, id.clone(), cycle, source.scheduled_time);
     instance.trigger = Cause::Wave { root: source.root.clone() };
     instance.root = source.root.clone();
-    instance.edges = edges(turn, spec, &instance.cycle, wave);
+    instance.edges = Arc::new(edges(turn, spec, &instance.cycle, wave));
     turn.create(instance);
     id
 }
@@ -174,7 +174,7 @@ fn root(turn: &Turn<'_>, birth: Birth) -> Instance {
     // rule 11).
     let waits_from = birth.not_before.unwrap_or(turn.now);
     i.dependency_deadline = i.dependency_deadline.map(|at| at.plus(waits_from.since(turn.now)));
-    i.given_params = birth.params;
+    i.given_params = Arc::new(birth.params);
     if birth.not_before.is_some() {
         i.reason = Some(Reason::WaitingTrigger);
     }
@@ -182,9 +182,9 @@ fn root(turn: &Turn<'_>, birth: Birth) -> Instance {
     if birth.ignore_deps {
         i.dependency_deadline = None;
     } else {
-        i.edges = edges(turn, &spec, &i.cycle, &Wave::new());
+        i.edges = Arc::new(edges(turn, &spec, &i.cycle, &Wave::new()));
     }
-    i.runtime_params = i.given_params.clone();
+    i.runtime_params = Arc::clone(&i.given_params);
     // Parameters may still flow down an edge: then the key is filled when it becomes READY.
     i.dedup_key = dedup_key(turn, &spec, &i).ok().flatten();
     i
@@ -251,7 +251,7 @@ pub(super) fn is_broken(turn: &Turn<'_>, upstream: &InstanceId) -> bool {
 /// Binds an instance's edges on tasks of the wave to the wave.
 fn rebind(turn: &mut Turn<'_>, id: &InstanceId, wave: &Wave) {
     turn.update(id, "edges", |i| {
-        for edge in &mut i.edges {
+        for edge in Arc::make_mut(&mut i.edges) {
             if let Some(upstream) = wave.get(&edge.task_id) {
                 edge.instance_id = Some(upstream.clone());
             }
@@ -294,7 +294,8 @@ pub(super) fn bind_waiting(turn: &mut Turn<'_>, wave: &Wave) {
             });
             if takes {
                 turn.update(&id, "edges", |i| {
-                    for edge in i.edges.iter_mut().filter(|e| e.task_id == *task) {
+                    let edges = Arc::make_mut(&mut i.edges).iter_mut();
+                    for edge in edges.filter(|e| e.task_id == *task) {
                         edge.instance_id = Some(new.clone());
                     }
                 });
@@ -345,10 +346,10 @@ fn blank(
         error_code: None,
         message: None,
         static_params: Arc::new(spec.static_params.clone()),
-        given_params: JsonMap::new(),
-        runtime_params: JsonMap::new(),
+        given_params: Arc::default(),
+        runtime_params: Arc::default(),
         output: None,
-        edges: Vec::new(),
+        edges: Arc::default(),
         ignore_deps: false,
         degraded: false,
         paused: None,

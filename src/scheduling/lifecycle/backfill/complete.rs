@@ -1,6 +1,8 @@
 //! What is missing below a root that has SUCCEEDED (docs/waves.md, rule 15): derived tasks that
 //! have no instance of its cycle, because they came later or because theirs ended badly.
 
+use std::sync::Arc;
+
 use super::super::super::ended::Standing;
 use super::super::super::turn::Turn;
 use super::super::wave::{self, Source, Wave};
@@ -45,7 +47,7 @@ pub(super) fn below(turn: &mut Turn<'_>, root: &InstanceId) -> Vec<MadeBelow> {
 /// made: as in a wave (rule 3), a chain that was blocked goes on and is not doubled.
 fn mend(turn: &mut Turn<'_>, id: &InstanceId, all: &Wave) {
     let Some(i) = turn.state.instances.get(id).filter(|i| i.is_waiting()) else { return };
-    let mut edges = i.edges.clone();
+    let mut edges = Vec::clone(&i.edges);
     for edge in &mut edges {
         let holds = |bound: &InstanceId| !wave::is_broken(turn, bound);
         if !edge.instance_id.as_ref().is_some_and(holds)
@@ -54,7 +56,7 @@ fn mend(turn: &mut Turn<'_>, id: &InstanceId, all: &Wave) {
             edge.instance_id = Some(there.clone());
         }
     }
-    turn.update(id, "edges", |i| i.edges = edges);
+    turn.update(id, "edges", |i| i.edges = Arc::new(edges));
     turn.admit_later(id.clone());
 }
 
