@@ -14,7 +14,7 @@ use super::event_loop::EventLoop;
 use super::print::Audience;
 use super::signals::{self, SignalError, SignalEvent};
 use super::spec_watch::{self, SpecSource, SpecWatch};
-use super::{arrivals, systemd};
+use super::{arrivals, outputs, systemd};
 use crate::access::server::{Door, DoorArgs, DoorError};
 use crate::access::spec_dir::{Cue, Halted, SpecDir};
 use crate::config::Config;
@@ -206,6 +206,10 @@ fn wire(
     let taken = engine.files_taken();
     let arriving =
         arrivals::start(watches, taken, clock.clone(), events.clone(), tracker, stop.clone());
+    let (outputs, wanted) = watch::channel(outputs::Wanted::new());
+    let history = Arc::clone(&opened.history);
+    let searching =
+        outputs::start(wanted, history, clock.clone(), events.clone(), tracker, stop.clone());
     let on_stop = settings.on_stop;
     let heed = heed(signals, events.clone(), specs.clone(), on_stop, tracker.clone(), stop.clone());
     tracker.spawn(heed);
@@ -213,7 +217,7 @@ fn wire(
     tracker.spawn(open(
         door,
         DoorArgs {
-            ask: Arc::new(Desk::new(events, waiting.clone(), specs, arriving)),
+            ask: Arc::new(Desk::new(events, waiting.clone(), specs, vec![arriving, searching])),
             history: opened.history,
             feed: feed.clone(),
             log_dir: config.log_dir.clone(),
@@ -236,6 +240,7 @@ fn wire(
         waiting: waiting.clone(),
         feed,
         files,
+        outputs,
         watchdog: systemd::watchdog_period(),
         audience,
     })

@@ -109,6 +109,7 @@ pub(crate) fn instance(
         given_params: JsonMap::new(),
         runtime_params: JsonMap::new(),
         output: None,
+        outputs: None,
         edges: Vec::new(),
         ignore_deps: false,
         degraded: false,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::id::{ExecutorId, InstanceId, QueueName, TaskId};
-use super::instance::{Attempt, Cause, Instance, InstanceState, Pause, Reason};
+use super::instance::{Attempt, Cause, Edge, Instance, InstanceState, Pause, Reason};
 use super::priority::Priority;
 use super::spec::{DepType, JsonMap, Strength, TaskSpec};
 use super::spec_error::SpecError;
@@ -69,14 +69,44 @@ pub struct DependencyView {
     pub satisfied: bool,
 }
 
+/// How the instance stands that an edge is bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Upstream {
+    /// Where it is.
+    pub state: InstanceState,
+    /// Whether it has ended for good.
+    pub is_final: bool,
+    /// Whether the outputs that it declares, if any, have been found.
+    pub has_data: bool,
+}
+
+impl Upstream {
+    /// How a stored instance stands.
+    #[must_use]
+    pub fn of(instance: &Instance) -> Self {
+        let has_data = instance.outputs.as_ref().is_none_or(|outputs| outputs.found.is_some());
+        Self { state: instance.state, is_final: !instance.is_open(), has_data }
+    }
+
+    /// Whether that is enough for an edge.
+    fn satisfies(self, edge: &Edge) -> bool {
+        match (self.state, edge.strength, edge.dep_type) {
+            (InstanceState::Succeeded, _, DepType::Success) => true,
+            (InstanceState::Succeeded, _, DepType::DataReady) => self.has_data,
+            (_, Strength::Weak, _) => self.is_final,
+            (_, Strength::Strong, _) => false,
+        }
+    }
+}
+
 impl InstanceView {
-    /// The view of a stored instance; `live` adds what only the core knows, `upstream` the state
-    /// (and whether its end is final) of an edge's instance.
+    /// The view of a stored instance; `live` adds what only the core knows, `upstream` how an edge's
+    /// instance stands.
     #[must_use]
     pub fn new(
         instance: &Instance,
         live: Option<&Live>,
-        upstream: &dyn Fn(&InstanceId) -> Option<(InstanceState, bool)>,
+        upstream: &dyn Fn(&InstanceId) -> Option<Upstream>,
     ) -> Self {
         let i = instance.clone();
         let dependencies = i
@@ -84,17 +114,13 @@ impl InstanceView {
             .iter()
             .map(|edge| {
                 let end = edge.instance_id.as_ref().and_then(upstream);
-                let satisfied = match (edge.strength, end) {
-                    (_, Some((InstanceState::Succeeded, _))) => true,
-                    (Strength::Weak, Some((_, is_final))) => is_final,
-                    (Strength::Strong, Some(_)) | (_, None) => false,
-                };
+                let satisfied = end.is_some_and(|upstream| upstream.satisfies(edge));
                 DependencyView {
                     task_id: edge.task_id.clone(),
                     dep_type: edge.dep_type,
                     strength: edge.strength,
                     instance_id: edge.instance_id.clone(),
-                    state: end.map(|(state, _)| state),
+                    state: end.map(|upstream| upstream.state),
                     satisfied,
                 }
             })

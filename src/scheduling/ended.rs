@@ -1,10 +1,13 @@
 //! What is kept of an ended instance, and how an upstream stands for those that wait for it.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::model::cycle::Cycle;
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::{Instance, InstanceState, Reason};
+use crate::model::output::Outputs;
 use crate::model::spec::JsonMap;
 use crate::model::time::Timestamp;
 use crate::model::view::LastInstance;
@@ -23,6 +26,7 @@ pub(super) struct Ended {
     pub(super) reason: Option<Reason>,
     pub(super) runtime_params: JsonMap,
     pub(super) output: Option<Value>,
+    pub(super) outputs: Option<Arc<Outputs>>,
     pub(super) last: LastInstance,
 }
 
@@ -99,5 +103,6 @@ pub(super) fn ended(i: Instance) -> Ended {
         reason: i.reason,
         runtime_params: i.runtime_params,
         output: i.output,
+        outputs: i.outputs,
     }
 }

@@ -5,7 +5,9 @@ use serde_json::Value;
 use super::super::ended::Standing;
 use super::super::fill;
 use super::super::turn::Turn;
+use super::data::{self, Data};
 use super::wave;
+use crate::limits;
 use crate::model::condition::Condition;
 use crate::model::id::InstanceId;
 use crate::model::instance::{Cause, Edge, Instance, InstanceState, Reason};
@@ -16,7 +18,8 @@ use crate::model::spec::{JsonMap, OnDependencyTimeout, Strength, TaskSpec};
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Satisfied,
-    Waiting,
+    /// With words for a person, if there is more to say than that it waits.
+    Waiting(Option<String>),
     /// With words for a person, where the reason does not say it all.
     Blocked(Reason, Option<String>),
     /// It ends without a start, for this reason.
@@ -52,12 +55,16 @@ fn one(turn: &mut Turn<'_>, id: &InstanceId) {
                 turn.update(id, "reason", tell);
             }
         }
-        Verdict::Waiting => {
+        Verdict::Waiting(message) => {
             let reason = Some(Reason::WaitingDependency);
+            let tell = |i: &mut Instance| {
+                i.reason = reason;
+                i.message = message;
+            };
             if state == InstanceState::Blocked {
-                turn.transition(id, InstanceState::Pending, reason, |i| i.message = None);
+                turn.transition(id, InstanceState::Pending, reason, tell);
             } else {
-                turn.update(id, "reason", |i| i.reason = reason);
+                turn.update(id, "reason", tell);
             }
         }
     }
@@ -69,24 +76,44 @@ fn verdict(turn: &Turn<'_>, i: &Instance) -> Verdict {
         let edges = spec.iter().flat_map(|spec| &spec.depends_on);
         edges.filter(|d| d.task_id == edge.task_id).find_map(|d| d.when.as_ref())
     };
-    let mut waiting = false;
+    let mut waiting: Option<Vec<String>> = None;
     let mut blocked = None;
     for edge in &i.edges {
-        let found = match (standing(turn, edge), condition(edge)) {
-            (Verdict::Satisfied, Some(condition)) => asked(turn, edge, condition),
-            (found, _) => found,
-        };
+        let mut found = standing(turn, edge);
+        if let (Verdict::Satisfied, Some(condition)) = (&found, condition(edge)) {
+            found = asked(turn, edge, condition);
+        }
+        // Last: what is skipped anyway waits for no data.
+        if found == Verdict::Satisfied {
+            found = with_data(turn, edge);
+        }
         match found {
             Verdict::Satisfied => {}
-            Verdict::Waiting => waiting = true,
+            Verdict::Waiting(words) => waiting.get_or_insert_default().extend(words),
             Verdict::Blocked(reason, message) => blocked = blocked.or(Some((reason, message))),
             Verdict::Ends(reason) => return Verdict::Ends(reason),
         }
     }
     match blocked {
         Some((reason, message)) => Verdict::Blocked(reason, message),
-        None if waiting => Verdict::Waiting,
-        None => Verdict::Satisfied,
+        None => waiting.map_or(Verdict::Satisfied, |words| Verdict::Waiting(in_one(&words))),
+    }
+}
+
+fn in_one(words: &[String]) -> Option<String> {
+    let mut text = words.join("; ");
+    text.truncate(text.floor_char_boundary(limits::MESSAGE_BYTES_MAX));
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// What an edge says that holds but for the data it may ask for (docs/waves.md, rule 8).
+fn with_data(turn: &Turn<'_>, edge: &Edge) -> Verdict {
+    match data::standing(turn.state, edge) {
+        Data::There => Verdict::Satisfied,
+        Data::Awaited(words) => Verdict::Waiting(Some(words)),
+        Data::Unknowable(words) => {
+            Verdict::Blocked(Reason::ConditionError, in_one(std::slice::from_ref(&words)))
+        }
     }
 }
 
@@ -95,9 +122,9 @@ fn standing(turn: &Turn<'_>, edge: &Edge) -> Verdict {
     match (bound, edge.strength) {
         (None, _) => {
             let known = turn.state.registry.spec(&edge.task_id).is_some_and(|s| s.enabled);
-            if known { Verdict::Waiting } else { Verdict::Blocked(Reason::SpecRemoved, None) }
+            if known { Verdict::Waiting(None) } else { Verdict::Blocked(Reason::SpecRemoved, None) }
         }
-        (Some(Some(Standing::Open)), _) => Verdict::Waiting,
+        (Some(Some(Standing::Open)), _) => Verdict::Waiting(None),
         (Some(Some(Standing::Succeeded)), _) | (Some(_), Strength::Weak) => Verdict::Satisfied,
         (Some(Some(Standing::Skipped)), Strength::Strong) => Verdict::Ends(Reason::UpstreamSkipped),
         (Some(Some(Standing::Failed) | None), Strength::Strong) => {

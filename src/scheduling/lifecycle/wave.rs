@@ -348,6 +348,7 @@ fn blank(
         given_params: JsonMap::new(),
         runtime_params: JsonMap::new(),
         output: None,
+        outputs: None,
         edges: Vec::new(),
         ignore_deps: false,
         degraded: false,
