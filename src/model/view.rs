@@ -360,3 +360,46 @@ pub struct EmitRejection {
     /// Why.
     pub detail: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::model::fixture;
+    use crate::model::output::{Found, Outputs};
+
+    /// docs/waves.md, rules 6 and 8.
+    #[test]
+    fn an_edge_is_satisfied_by_what_it_asks_for() {
+        use InstanceState::{Failed, Succeeded};
+        let id = |name: &str| TaskId::parse(&format!("{name}.v1")).unwrap();
+        let at = Timestamp::default();
+        let found = Outputs {
+            since: at,
+            paths: Vec::new(),
+            problem: None,
+            found: Some(Found { at, files: Vec::new() }),
+        };
+        let awaited = Outputs { found: None, ..found.clone() };
+        let satisfied = |state, outputs: Option<&Outputs>, strength, dep_type| {
+            let instance_id = InstanceId::from_text("up");
+            let mut up = fixture::instance(instance_id.clone(), &id("up"), state, at);
+            up.outputs = outputs.cloned().map(Arc::new);
+            let mut down = fixture::instance(InstanceId::from_text("down"), &id("down"), state, at);
+            let (task_id, instance_id) = (up.task_id.clone(), Some(instance_id));
+            down.edges = vec![Edge { task_id, dep_type, strength, instance_id }];
+            let view = InstanceView::new(&down, None, &|_| Some(Upstream::of(&up)));
+            view.dependencies[0].satisfied
+        };
+        let (data, strong, weak) = (DepType::DataReady, Strength::Strong, Strength::Weak);
+        for strength in [strong, weak] {
+            assert!(satisfied(Succeeded, Some(&awaited), strength, DepType::Success));
+            assert!(!satisfied(Succeeded, Some(&awaited), strength, data));
+            assert!(satisfied(Succeeded, Some(&found), strength, data));
+            assert!(satisfied(Succeeded, None, strength, data));
+        }
+        assert!(satisfied(Failed, None, weak, data));
+        assert!(!satisfied(Failed, None, strong, data));
+    }
+}
