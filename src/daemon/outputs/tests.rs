@@ -1,5 +1,6 @@
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use super::look::look_at;
@@ -94,12 +95,12 @@ fn what_stands_at_a_path_is_told_without_opening_it() {
     nix::unistd::mkfifo(&path("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     let size = |name: &str| match look_at(&path(name)) {
         Sight::File { identity, .. } => Some(identity.size),
-        _ => None,
+        Sight::Absent | Sight::Directory { .. } | Sight::Other | Sight::Unknown(_) => None,
     };
     assert_eq!((size("file"), size("link"), size("empty")), (Some(5), Some(5), Some(0)));
     let is_empty = |name: &str| match look_at(&path(name)) {
         Sight::Directory { is_empty, .. } => Some(is_empty),
-        _ => None,
+        Sight::Absent | Sight::File { .. } | Sight::Other | Sight::Unknown(_) => None,
     };
     assert_eq!((is_empty("bare"), is_empty("full")), (Some(true), Some(false)));
     for absent in ["nowhere", "dangling", "file/below", "nowhere/below"] {
@@ -153,22 +154,6 @@ async fn without_its_row_nothing_is_found() {
     world.want(id(2), &[path]);
     let looks = world.next().await;
     assert_eq!(looks.iter().map(|look| &look.instance_id).collect::<Vec<_>>(), [&id(2)]);
-}
-
-#[test]
-fn nothing_wakes_the_searcher_while_nothing_is_wanted() {
-    let (wanted, receiver) = watch::channel(Wanted::new());
-    let (sender, _events) = mpsc::channel(1);
-    let (mut searcher, _status) =
-        Searcher::new(receiver, history(&[id(1)]), Clock::new(), sender, look_at);
-    searcher.follow();
-    assert_eq!(searcher.next_wake(), Duration::MAX);
-    wanted.send_replace(BTreeMap::from([(id(1), outputs(&["/nowhere/a".into()]))]));
-    searcher.follow();
-    assert!(searcher.next_wake() < Duration::MAX);
-    wanted.send_replace(Wanted::new());
-    searcher.follow();
-    assert_eq!(searcher.next_wake(), Duration::MAX);
 }
 
 /// What [`hung`] waits for, once: until it is closed.
