@@ -29,8 +29,8 @@ pub const ARGUMENTS_BYTES_MAX: usize = 2 * 1024 * 1024;
 pub const DEDUP_KEY_BYTES_MAX: usize = 1024;
 /// Paths in a task's `outputs`.
 pub const OUTPUTS_MAX: usize = 256;
-/// Bytes of all of a task's `outputs` once they are filled in.
-pub const OUTPUTS_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of all of a task's `outputs` once they are filled in: dependents get them in a variable.
+pub const OUTPUTS_BYTES_MAX: usize = 32 * 1024;
 /// Bytes of an instance's message.
 pub const MESSAGE_BYTES_MAX: usize = 4096;
 /// Bytes of a parameter's pattern.

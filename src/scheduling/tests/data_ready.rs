@@ -292,6 +292,21 @@ fn rule_8_a_path_that_cannot_be_filled_in_blocks_in_words() {
 }
 
 #[test]
+fn rule_8_paths_that_no_variable_could_hold_block_in_words() {
+    let mut schema = super::build::needed_text();
+    schema.required = false;
+    schema.default = Some(json!("x".repeat(20_000)));
+    let up = TaskSpec {
+        runtime_params: [("dir".to_owned(), schema)].into(),
+        ..leaves("up", &["/{params.dir}/a", "/{params.dir}/b"])
+    };
+    let mut bench = Bench::new(vec![up, awaits("down", "up")]);
+    succeeded(&mut bench);
+    assert_eq!(bench.states("down"), [Blocked]);
+    assert!(message(&bench, "down").contains("more than 32768 bytes"));
+}
+
+#[test]
 fn requirement_c5_the_wait_for_data_runs_out_like_any_other() {
     for (policy, state) in
         [(OnDependencyTimeout::Cancel, Cancelled), (OnDependencyTimeout::RunDegraded, Running)]
