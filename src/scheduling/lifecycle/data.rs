@@ -102,6 +102,9 @@ pub(in super::super) fn looked(turn: &mut Turn<'_>, looks: Vec<OutputsLook>) {
 fn take(turn: &mut Turn<'_>, look: OutputsLook) -> Option<InstanceId> {
     let OutputsLook { instance_id, sights, stored } = look;
     let outputs = Arc::clone(turn.state.data_waits.wanted(&instance_id)?);
+    if sights.len() != outputs.paths.len() {
+        return None;
+    }
     if let Some(found) = outputs.found(turn.now, &sights) {
         // The row was read before this turn: it counts only if it is the one that is waited for.
         let is_it = |i: &Instance| i.outputs.as_ref() == Some(&outputs);
