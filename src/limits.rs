@@ -27,6 +27,12 @@ pub const FILLED_BYTES_MAX: usize = 128 * 1024;
 pub const ARGUMENTS_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Bytes of a dedup key once it is filled in.
 pub const DEDUP_KEY_BYTES_MAX: usize = 1024;
+/// Paths in a task's `outputs`.
+pub const OUTPUTS_MAX: usize = 256;
+/// Bytes of all of a task's `outputs` once they are filled in: dependents get them in a variable.
+pub const OUTPUTS_BYTES_MAX: usize = 32 * 1024;
+/// Bytes of an instance's message.
+pub const MESSAGE_BYTES_MAX: usize = 4096;
 /// Bytes of a parameter's pattern.
 pub const PATTERN_BYTES_MAX: usize = 1024;
 /// Bytes of a pattern once it is compiled.

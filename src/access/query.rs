@@ -9,9 +9,9 @@ use std::sync::Arc;
 use crate::limits;
 use crate::model::history::{History, HistoryError, InstanceFilter};
 use crate::model::id::{InstanceId, TaskId};
-use crate::model::instance::{Instance, InstanceState};
+use crate::model::instance::Instance;
 use crate::model::request::{Caller, RejectionCode, Reply, Request};
-use crate::model::view::{InstanceView, Live, TaskView};
+use crate::model::view::{InstanceView, Live, TaskView, Upstream};
 
 use super::extract::task_id;
 use super::problem::Problem;
@@ -147,10 +147,10 @@ pub(super) async fn dress(
         .collect();
     let tasks: BTreeSet<TaskId> = rows.iter().map(|row| row.task_id.clone()).collect();
     let (ends, mut secrets) = read(app, move |history| {
-        let mut ends: BTreeMap<InstanceId, (InstanceState, bool)> = BTreeMap::new();
+        let mut ends: BTreeMap<InstanceId, Upstream> = BTreeMap::new();
         for id in upstreams {
             if let Some(row) = history.instance(&id)? {
-                ends.insert(id, (row.state, !row.is_open()));
+                ends.insert(id, Upstream::of(&row));
             }
         }
         let mut secrets: BTreeMap<TaskId, Option<Names>> = BTreeMap::new();
@@ -172,7 +172,9 @@ pub(super) async fn dress(
             }
         };
         let mut view = InstanceView::new(&row, agreeing(&row, live).as_ref(), &|id| {
-            let now = live.get(id).map(|l| (l.state, l.is_final));
+            // What the core holds has not ended, so there is no data of it.
+            let (has_data, live) = (false, live.get(id));
+            let now = live.map(|l| Upstream { state: l.state, is_final: l.is_final, has_data });
             now.or_else(|| ends.get(id).copied())
         });
         secrets::mask(&mut view.runtime_params, &names);

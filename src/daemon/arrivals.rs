@@ -24,6 +24,7 @@ use tracing::{error, warn};
 use self::file_system::file_system;
 use self::look::Looker;
 use self::tracker::Found;
+pub(super) use self::walk::{identity, is_absence};
 use super::clock::Clock;
 use super::watch::HintReader;
 use crate::limits;

@@ -48,8 +48,8 @@ pub(super) struct Desk {
     waiting: Waiting,
     ticket: AtomicU64,
     specs: SpecWatch,
-    /// What stands in the way of seeing arriving files at once.
-    arrivals: watch::Receiver<Vec<String>>,
+    /// What stands in the way of seeing files at once: arriving ones, outputs.
+    sights: Vec<watch::Receiver<Vec<String>>>,
 }
 
 impl Desk {
@@ -57,9 +57,9 @@ impl Desk {
         events: mpsc::Sender<Event>,
         waiting: Waiting,
         specs: SpecWatch,
-        arrivals: watch::Receiver<Vec<String>>,
+        sights: Vec<watch::Receiver<Vec<String>>>,
     ) -> Self {
-        Self { events, waiting, ticket: AtomicU64::new(1), specs, arrivals }
+        Self { events, waiting, ticket: AtomicU64::new(1), specs, sights }
     }
 
     async fn put(&self, request: Request, caller: Caller) -> Answer {
@@ -72,7 +72,9 @@ impl Desk {
         if let Ok(Reply::Status(status)) = &mut answer {
             // What only the shell knows.
             status.degraded.extend(self.specs.status());
-            status.degraded.extend(self.arrivals.borrow().iter().cloned());
+            for notes in &self.sights {
+                status.degraded.extend(notes.borrow().iter().cloned());
+            }
         }
         answer
     }

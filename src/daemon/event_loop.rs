@@ -10,6 +10,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 
 use super::clock::{Alarm, Clock, Steps};
 use super::desk::Waiting;
+use super::outputs::Wanted;
 use super::print::{self, Audience};
 use super::systemd;
 use crate::execution::ExecutorPool;
@@ -34,6 +35,7 @@ pub(super) struct EventLoop {
     pub(super) waiting: Waiting,
     pub(super) feed: broadcast::Sender<Arc<LogRecord>>,
     pub(super) files: watch::Sender<Vec<FileWatch>>,
+    pub(super) outputs: watch::Sender<Wanted>,
     pub(super) watchdog: Option<Duration>,
     pub(super) audience: Audience,
 }
@@ -148,6 +150,16 @@ impl EventLoop {
             Command::Reply { to, answer } => self.waiting.answer(to, *answer),
             Command::WatchFiles(watches) => {
                 self.files.send_replace(watches);
+            }
+            Command::LookForOutputs { instance_id, outputs } => {
+                self.outputs.send_modify(|wanted| {
+                    wanted.insert(instance_id, outputs);
+                });
+            }
+            Command::ForgetOutputs { instance_id } => {
+                self.outputs.send_modify(|wanted| {
+                    wanted.remove(&instance_id);
+                });
             }
             Command::Exit(_) => {}
         }

@@ -2,8 +2,8 @@
 //! no rule.
 //!
 //! ```text
-//!  signals   spec_watch   arrivals   access (door)   execution (executors)
-//!     └───────────┴───────────┴────────────┴───────────────┘
+//!  signals   spec_watch   arrivals   outputs   access (door)   execution (executors)
+//!     └───────────┴───────────┴─────────┴────────────┴───────────────┘
 //!                     one bounded channel of events
 //!                                  │
 //!   event_loop:  take a batch → engine.handle → commit → perform
@@ -15,6 +15,7 @@ pub mod arrivals;
 pub mod clock;
 mod desk;
 mod event_loop;
+mod outputs;
 pub mod print;
 mod run;
 pub mod signals;

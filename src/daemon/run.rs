@@ -14,13 +14,15 @@ use super::event_loop::EventLoop;
 use super::print::Audience;
 use super::signals::{self, SignalError, SignalEvent};
 use super::spec_watch::{self, SpecSource, SpecWatch};
-use super::{arrivals, systemd};
+use super::{arrivals, outputs, systemd};
 use crate::access::server::{Door, DoorArgs, DoorError};
 use crate::access::spec_dir::{Cue, Halted, SpecDir};
 use crate::config::Config;
 use crate::execution::{ExecutionError, ExecutorPool, PoolArgs};
 use crate::limits;
+use crate::model::command::FileWatch;
 use crate::model::event::{Definitions, Event};
+use crate::model::history::History;
 use crate::model::request::{FileChange, StopMode};
 use crate::resource::{self, Opened, StoreError};
 use crate::scheduling::{Engine, Process};
@@ -183,7 +185,6 @@ fn wire(
     let engine = Engine::load(Arc::clone(&settings), process, opened.rows, opened.tip);
     let (events, receiver) = mpsc::channel(limits::EVENT_QUEUE);
     let (feed, _) = broadcast::channel(limits::FEED_QUEUE);
-    let (files, watches) = watch::channel(Vec::new());
     let pool = ExecutorPool::start(PoolArgs {
         settings: Arc::clone(&settings),
         retiring: engine.executors_at_work(),
@@ -203,9 +204,8 @@ fn wire(
         tracker,
         stop.clone(),
     );
-    let taken = engine.files_taken();
-    let arriving =
-        arrivals::start(watches, taken, clock.clone(), events.clone(), tracker, stop.clone());
+    let (taken, history) = (engine.files_taken(), Arc::clone(&opened.history));
+    let eyes = watch_files(taken, history, &clock, &events, tracker, stop);
     let on_stop = settings.on_stop;
     let heed = heed(signals, events.clone(), specs.clone(), on_stop, tracker.clone(), stop.clone());
     tracker.spawn(heed);
@@ -213,7 +213,7 @@ fn wire(
     tracker.spawn(open(
         door,
         DoorArgs {
-            ask: Arc::new(Desk::new(events, waiting.clone(), specs, arriving)),
+            ask: Arc::new(Desk::new(events, waiting.clone(), specs, eyes.hindrances)),
             history: opened.history,
             feed: feed.clone(),
             log_dir: config.log_dir.clone(),
@@ -235,10 +235,36 @@ fn wire(
         pool,
         waiting: waiting.clone(),
         feed,
-        files,
+        files: eyes.files,
+        outputs: eyes.outputs,
         watchdog: systemd::watchdog_period(),
         audience,
     })
+}
+
+/// What is to be looked at of the world's files, and what stands in the way of it.
+struct Eyes {
+    files: watch::Sender<Vec<FileWatch>>,
+    outputs: watch::Sender<outputs::Wanted>,
+    hindrances: Vec<watch::Receiver<Vec<String>>>,
+}
+
+/// Starts to look for files that arrive and for outputs that are waited for.
+fn watch_files(
+    taken: Vec<(String, String)>,
+    history: Arc<dyn History>,
+    clock: &Clock,
+    events: &mpsc::Sender<Event>,
+    tracker: &TaskTracker,
+    stop: &CancellationToken,
+) -> Eyes {
+    let (files, watches) = watch::channel(Vec::new());
+    let arriving =
+        arrivals::start(watches, taken, clock.clone(), events.clone(), tracker, stop.clone());
+    let (wanted_sender, wanted) = watch::channel(outputs::Wanted::new());
+    let searching =
+        outputs::start(wanted, history, clock.clone(), events.clone(), tracker, stop.clone());
+    Eyes { files, outputs: wanted_sender, hindrances: vec![arriving, searching] }
 }
 
 fn say_started(config: &Config) {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::event::AttemptRef;
-use super::id::{ExecutorId, LogSeq, ReplyTo, TaskId};
+use super::id::{ExecutorId, InstanceId, LogSeq, ReplyTo, TaskId};
 use super::instance::Instance;
+use super::output::Outputs;
 use super::record::Batch;
 use super::request::{Answer, StopMode};
 use super::settings::Settings;
@@ -65,6 +66,18 @@ pub enum Command {
     },
     /// The set of `file:` triggers is now this.
     WatchFiles(Vec<FileWatch>),
+    /// Somebody waits for what a run was to leave behind: look for it until told otherwise.
+    LookForOutputs {
+        /// The run's instance.
+        instance_id: InstanceId,
+        /// What to look for.
+        outputs: Arc<Outputs>,
+    },
+    /// Nobody waits for a run's outputs any more, or they were found.
+    ForgetOutputs {
+        /// The run's instance.
+        instance_id: InstanceId,
+    },
     /// Nothing holds the daemon any more.
     Exit(StopMode),
 }
@@ -95,7 +108,7 @@ pub struct Dispatch {
     pub spec: Arc<TaskSpec>,
     /// The zone of the task, an IANA name.
     pub timezone: String,
-    /// `SCHED_DEPS`: per upstream task its instance, state, parameters and output.
+    /// `SCHED_DEPS`: per upstream task its instance, state, parameters, output and found outputs.
     pub deps: Value,
     /// Types from the configuration.
     pub settings: Arc<Settings>,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::id::{ExecutorId, InstanceId, Lease, ReplyTo};
+use super::output::OutputsLook;
 pub use super::record::FileIdentity;
 use super::request::{Caller, Request, StopMode};
 use super::spec::TaskSpec;
@@ -34,6 +35,8 @@ pub enum Event {
     /// All patterns have been looked at once since the start: of files of earlier arrivals it has
     /// been told which are gone. Or that takes so long that nothing waits for it any more.
     FilesRead,
+    /// Outputs that are waited for were looked at, and there is news of them.
+    OutputsLooked(Vec<OutputsLook>),
     /// Somebody at the door asks for something.
     Request {
         /// What.

@@ -109,6 +109,7 @@ pub(crate) fn instance(
         given_params: Arc::default(),
         runtime_params: Arc::default(),
         output: None,
+        outputs: None,
         edges: Arc::default(),
         ignore_deps: false,
         degraded: false,

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::cycle::Cycle;
 use super::id::{ExecutorId, InstanceId, Lease, QueueName, TaskId};
+use super::output::Outputs;
 use super::priority::Priority;
 use super::spec::{DepType, JsonMap, Strength};
 use super::time::Timestamp;
@@ -388,6 +389,9 @@ pub struct Instance {
     pub runtime_params: Arc<JsonMap>,
     /// The task's result.
     pub output: Option<Value>,
+    /// Files that it was to leave behind; only of one that SUCCEEDED and declares some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<Arc<Outputs>>,
     /// Upstream edges.
     pub edges: Arc<Vec<Edge>>,
     /// Waits for nothing, whatever its definition says (`--ignore-deps`).

@@ -18,6 +18,7 @@ pub mod id;
 pub mod instance;
 pub mod json;
 pub mod jump;
+pub mod output;
 pub mod params;
 pub mod placeholders;
 pub mod plan;

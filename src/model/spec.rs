@@ -120,7 +120,8 @@ pub struct TaskSpec {
     /// A text with placeholders, unique per task id without version among open and succeeded runs.
     #[schemars(schema_with = "schema::text")]
     pub dedup_key: Option<Template>,
-    /// Paths that must exist and be non-empty for DATA_READY; placeholders allowed.
+    /// Paths that a good run leaves behind, from the file's folder; dependents with depType DATA_READY
+    /// wait until each is a file or folder with something in it. Placeholders allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::texts")]
     pub outputs: Vec<Template>,

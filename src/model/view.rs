@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::id::{ExecutorId, InstanceId, QueueName, TaskId};
-use super::instance::{Attempt, Cause, Instance, InstanceState, Pause, Reason};
+use super::instance::{Attempt, Cause, Edge, Instance, InstanceState, Pause, Reason};
 use super::priority::Priority;
 use super::spec::{DepType, JsonMap, Strength, TaskSpec};
 use super::spec_error::SpecError;
@@ -69,14 +69,44 @@ pub struct DependencyView {
     pub satisfied: bool,
 }
 
+/// How the instance stands that an edge is bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Upstream {
+    /// Where it is.
+    pub state: InstanceState,
+    /// Whether it has ended for good.
+    pub is_final: bool,
+    /// Whether the outputs that it declares, if any, have been found.
+    pub has_data: bool,
+}
+
+impl Upstream {
+    /// How a stored instance stands.
+    #[must_use]
+    pub fn of(instance: &Instance) -> Self {
+        let has_data = instance.outputs.as_ref().is_none_or(|outputs| outputs.found.is_some());
+        Self { state: instance.state, is_final: !instance.is_open(), has_data }
+    }
+
+    /// Whether that is enough for an edge.
+    fn satisfies(self, edge: &Edge) -> bool {
+        match (self.state, edge.strength, edge.dep_type) {
+            (InstanceState::Succeeded, _, DepType::Success) => true,
+            (InstanceState::Succeeded, _, DepType::DataReady) => self.has_data,
+            (_, Strength::Weak, _) => self.is_final,
+            (_, Strength::Strong, _) => false,
+        }
+    }
+}
+
 impl InstanceView {
-    /// The view of a stored instance; `live` adds what only the core knows, `upstream` the state
-    /// (and whether its end is final) of an edge's instance.
+    /// The view of a stored instance; `live` adds what only the core knows, `upstream` how an edge's
+    /// instance stands.
     #[must_use]
     pub fn new(
         instance: &Instance,
         live: Option<&Live>,
-        upstream: &dyn Fn(&InstanceId) -> Option<(InstanceState, bool)>,
+        upstream: &dyn Fn(&InstanceId) -> Option<Upstream>,
     ) -> Self {
         let i = instance.clone();
         let dependencies = i
@@ -84,17 +114,13 @@ impl InstanceView {
             .iter()
             .map(|edge| {
                 let end = edge.instance_id.as_ref().and_then(upstream);
-                let satisfied = match (edge.strength, end) {
-                    (_, Some((InstanceState::Succeeded, _))) => true,
-                    (Strength::Weak, Some((_, is_final))) => is_final,
-                    (Strength::Strong, Some(_)) | (_, None) => false,
-                };
+                let satisfied = end.is_some_and(|upstream| upstream.satisfies(edge));
                 DependencyView {
                     task_id: edge.task_id.clone(),
                     dep_type: edge.dep_type,
                     strength: edge.strength,
                     instance_id: edge.instance_id.clone(),
-                    state: end.map(|(state, _)| state),
+                    state: end.map(|upstream| upstream.state),
                     satisfied,
                 }
             })
@@ -333,4 +359,47 @@ pub struct EmitRejection {
     pub task_id: TaskId,
     /// Why.
     pub detail: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::model::fixture;
+    use crate::model::output::{Found, Outputs};
+
+    /// docs/waves.md, rules 6 and 8.
+    #[test]
+    fn an_edge_is_satisfied_by_what_it_asks_for() {
+        use InstanceState::{Failed, Succeeded};
+        let id = |name: &str| TaskId::parse(&format!("{name}.v1")).unwrap();
+        let at = Timestamp::default();
+        let found = Outputs {
+            since: at,
+            paths: Vec::new(),
+            problem: None,
+            found: Some(Found { at, files: Vec::new() }),
+        };
+        let awaited = Outputs { found: None, ..found.clone() };
+        let satisfied = |state, outputs: Option<&Outputs>, strength, dep_type| {
+            let instance_id = InstanceId::from_text("up");
+            let mut up = fixture::instance(instance_id.clone(), &id("up"), state, at);
+            up.outputs = outputs.cloned().map(Arc::new);
+            let mut down = fixture::instance(InstanceId::from_text("down"), &id("down"), state, at);
+            let (task_id, instance_id) = (up.task_id.clone(), Some(instance_id));
+            down.edges = vec![Edge { task_id, dep_type, strength, instance_id }].into();
+            let view = InstanceView::new(&down, None, &|_| Some(Upstream::of(&up)));
+            view.dependencies[0].satisfied
+        };
+        let (data, strong, weak) = (DepType::DataReady, Strength::Strong, Strength::Weak);
+        for strength in [strong, weak] {
+            assert!(satisfied(Succeeded, Some(&awaited), strength, DepType::Success));
+            assert!(!satisfied(Succeeded, Some(&awaited), strength, data));
+            assert!(satisfied(Succeeded, Some(&found), strength, data));
+            assert!(satisfied(Succeeded, None, strength, data));
+        }
+        assert!(satisfied(Failed, None, weak, data));
+        assert!(!satisfied(Failed, None, strong, data));
+    }
 }

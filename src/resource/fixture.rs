@@ -13,6 +13,7 @@ use crate::model::instance::{
     Attempt, Cause, Edge, Instance, InstanceState, Pause, Reason, Stopping,
 };
 use crate::model::jump::{Jumps, Skipped, Span};
+use crate::model::output::{Found, Outputs};
 use crate::model::priority::Priority;
 use crate::model::record::{
     Arrival, Batch, Cursor, Fire, FireOutcome, Hold, KeptAnswer, LogRecord, Pin, Record, Revision,
@@ -70,6 +71,12 @@ fn full_instance() -> Instance {
         // Not read back exactly without serde_json's `float_roundtrip`.
         runtime_params: Arc::new(object(json!({"y": 0.907_303_832_202_868_9_f64}))),
         output: Some(json!({"rows": 12})),
+        outputs: Some(Arc::new(Outputs {
+            since: at(3),
+            paths: vec!["/out/a".to_owned()],
+            problem: Some("none".to_owned()),
+            found: Some(Found { at: at(4), files: vec![identity()] }),
+        })),
         edges: Arc::new(vec![Edge {
             task_id: task("up.v1"),
             dep_type: DepType::DataReady,
@@ -98,6 +105,10 @@ fn full_instance() -> Instance {
         }],
         ..instance(2, &task("full.v3"), InstanceState::Running)
     }
+}
+
+const fn identity() -> FileIdentity {
+    FileIdentity { device: 1, inode: u64::MAX, size: 3, mtime_ns: i64::MIN }
 }
 
 pub(super) fn pause() -> Pause {
@@ -251,7 +262,7 @@ pub(super) fn one_of_each() -> Batch {
             task_id: a.clone(),
             pattern: "/in/*.csv".to_owned(),
             path: "/in/x.csv".to_owned(),
-            identity: FileIdentity { device: 1, inode: u64::MAX, size: 3, mtime_ns: i64::MIN },
+            identity: identity(),
             gone_at: Some(at(9)),
         }),
         Row::Submission(Submission {

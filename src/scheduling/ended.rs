@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::model::cycle::Cycle;
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::{Instance, InstanceState, Reason};
+use crate::model::output::Outputs;
 use crate::model::spec::JsonMap;
 use crate::model::time::Timestamp;
 use crate::model::view::LastInstance;
@@ -25,6 +26,7 @@ pub(super) struct Ended {
     pub(super) reason: Option<Reason>,
     pub(super) runtime_params: Arc<JsonMap>,
     pub(super) output: Option<Value>,
+    pub(super) outputs: Option<Arc<Outputs>>,
     pub(super) last: LastInstance,
 }
 
@@ -101,5 +103,6 @@ pub(super) fn ended(i: &Instance) -> Ended {
         reason: i.reason,
         runtime_params: Arc::clone(&i.runtime_params),
         output: i.output.clone(),
+        outputs: i.outputs.clone(),
     }
 }

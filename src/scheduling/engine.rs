@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::answers;
 use super::forecast;
 use super::lifecycle::{
-    admit, arrive, backfill, cancel, clock, connect, definitions, dispatch, emit, pause, priority,
-    repeat, report, retry, rollback, stop, submit, tick,
+    admit, arrive, backfill, cancel, clock, connect, data, definitions, dispatch, emit, pause,
+    priority, repeat, report, retry, rollback, stop, submit, tick,
 };
 use super::state::{Process, State};
 use super::turn::Turn;
@@ -65,6 +65,7 @@ impl Engine {
             | Event::FilesArrived(_)
             | Event::FilesGone(_)
             | Event::FilesRead
+            | Event::OutputsLooked(_)
             | Event::ExecutorConnected(_)
             | Event::ExecutorReport { .. }
             | Event::ExecutorLost { .. }
@@ -115,6 +116,7 @@ fn route(turn: &mut Turn<'_>, event: Event) {
         Event::FilesArrived(arrivals) => arrive::arrived(turn, arrivals),
         Event::FilesGone(paths) => arrive::gone(turn, paths),
         Event::FilesRead => turn.state.files_unread = false,
+        Event::OutputsLooked(looks) => data::looked(turn, looks),
         Event::Request { request, caller, reply } => {
             let answer = once(turn, request, caller);
             turn.reply(reply, answer);
@@ -150,6 +152,7 @@ fn settle(turn: &mut Turn<'_>) {
         }
     }
     dispatch::all(turn);
+    data::tell(turn);
     stop::leave(turn);
 }
 

@@ -43,13 +43,16 @@ pub(super) fn texts(errors: &[params::ParamError]) -> String {
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// `SCHED_DEPS`: per upstream task its instance, state, parameters and output.
+/// `SCHED_DEPS`: per upstream task its instance, state, parameters, output and the files that were
+/// found of its outputs.
 pub(super) fn deps(state: &State, i: &Instance) -> Value {
     let mut deps = JsonMap::new();
     for edge in i.edges.iter() {
         let id = edge.instance_id.as_ref();
         let result = id.and_then(|id| state.instances.result_of(id));
         let ended = id.and_then(|id| state.instances.state_of(id));
+        let outputs = id.and_then(|id| state.instances.outputs_of(id));
+        let found = outputs.filter(|outputs| outputs.found.is_some());
         deps.insert(
             edge.task_id.to_string(),
             serde_json::json!({
@@ -57,6 +60,7 @@ pub(super) fn deps(state: &State, i: &Instance) -> Value {
                 "state": ended.map(|(state, _)| state),
                 "params": result.map(|(params, _)| params),
                 "output": result.and_then(|(_, output)| output),
+                "outputs": found.map_or(&[][..], |outputs| &outputs.paths),
             }),
         );
     }

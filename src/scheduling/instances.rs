@@ -7,6 +7,7 @@
 //! an equal table.
 
 mod index;
+mod outputs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -6,7 +6,7 @@
 //!
 //! Inside: `registry`, `graph` and `rollout` (which definitions are in force),
 //! `instances` (what runs and
-//! waits), `queue`, `roster` and `scheduler` (what starts next, where), `agenda` (what is due
+//! waits), `data_waits` (whose outputs are looked for), `queue`, `roster` and `scheduler` (what starts next, where), `agenda` (what is due
 //! when), `nominal` (a time trigger's times, counted), `zones`, `state` (all of it), `turn` (the only road to change it), `lifecycle` (one file per
 //! verb), `answers` and `forecast` (what can be asked),
 //! `check` (a set of files, without a daemon).
@@ -14,6 +14,7 @@
 mod agenda;
 mod answers;
 mod check;
+mod data_waits;
 mod ended;
 mod engine;
 mod fill;

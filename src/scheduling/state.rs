@@ -11,6 +11,7 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 
 use super::agenda::{Agenda, Due};
+use super::data_waits::DataWaits;
 use super::ended::may_be_retried;
 use super::instances::InstanceTable;
 use super::lifecycle::misfire::Unseen;
@@ -59,6 +60,7 @@ pub(super) struct State {
     pub(super) registry: Registry,
     pub(super) zones: Zones,
     pub(super) instances: InstanceTable,
+    pub(super) data_waits: DataWaits,
     pub(super) queue: DispatchQueue,
     pub(super) round_robin: RoundRobin,
     pub(super) usage: Usage,
@@ -93,6 +95,7 @@ impl State {
             registry: Registry::default(),
             zones: Zones::default(),
             instances: InstanceTable::default(),
+            data_waits: DataWaits::default(),
             queue: DispatchQueue::default(),
             round_robin: RoundRobin::default(),
             usage: Usage::default(),
@@ -159,8 +162,9 @@ impl State {
         }
     }
 
-    /// Brings queue, usage and agenda in line with an instance's new value.
+    /// Brings queue, usage, agenda and waits for data in line with an instance's new value.
     pub(super) fn reindex(&mut self, old: Option<&Instance>, new: &Instance) {
+        self.data_waits.reindex(&self.instances, old, new);
         let (before, after) = (old.map(deadlines).unwrap_or_default(), deadlines(new));
         if before != after {
             before.into_iter().for_each(|(at, due)| self.agenda.remove(at, due));
@@ -352,6 +356,7 @@ impl State {
         };
         check("registry", self.registry.remembered() == other.registry.remembered());
         check("queue", self.queue == other.queue);
+        check("waits for data", self.data_waits.derived() == other.data_waits.derived());
         check("usage", self.usage == other.usage);
         check("agenda", self.agenda == other.agenda);
         check("next fires", self.next_fires == other.next_fires);

@@ -13,6 +13,7 @@ use crate::model::command::{Command, Effects};
 use crate::model::id::{InstanceId, LogSeq, ReplyTo};
 use crate::model::instance::{Instance, InstanceState, Pause, Reason};
 use crate::model::jump::{Jumps, Span};
+use crate::model::output::Outputs;
 use crate::model::record::{
     Arrival, ArrivalKey, Cursor, Fire, FireOutcome, Hold, LogRecord, Record, Row, RowKey,
     Submission, Target, TaskRow,
@@ -191,6 +192,17 @@ impl<'a> Turn<'a> {
 
     /// Takes back an instance that the table no longer held, for a person's retry.
     pub(super) fn revive(&mut self, stored: Instance) {
+        self.put(stored);
+    }
+
+    /// Notes what was found of an ended instance's outputs; `stored` is its row.
+    pub(super) fn found(&mut self, mut stored: Instance, outputs: Outputs) {
+        stored.outputs = Some(Arc::new(outputs));
+        self.record(Record::Updated {
+            instance_id: stored.instance_id.clone(),
+            task_id: stored.task_id.clone(),
+            what: "outputs".to_owned(),
+        });
         self.put(stored);
     }
 

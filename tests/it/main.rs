@@ -20,6 +20,8 @@ mod crash;
 #[cfg(test)]
 mod crash_storm;
 #[cfg(test)]
+mod data_ready;
+#[cfg(test)]
 mod definitions;
 #[cfg(test)]
 mod dependencies;

@@ -8,6 +8,7 @@ use super::placeholders::Place as Stage;
 use super::{BUILT_IN_TYPES, ENGINE_TYPES, Reading};
 use crate::access::yaml::Kind;
 use crate::access::yaml::fields::{Fields, Item, Place, shorten, suggestion, variable_problem};
+use crate::limits;
 use crate::model::params::ParamSchema;
 use crate::model::spec::{Backoff, JsonMap, Limits, LogLimits, RetryPolicy};
 use crate::model::template::Template;
@@ -75,8 +76,11 @@ impl Reading<'_> {
         if let Some(item) = fields.take("outputs") {
             let place = item.place.clone();
             run.outputs = self.templates(Some(item), true);
-            if !run.outputs.is_empty() {
-                self.in_force("outputs", &place);
+            if run.outputs.len() > limits::OUTPUTS_MAX {
+                let (found, max) = (run.outputs.len(), limits::OUTPUTS_MAX);
+                let message =
+                    format!("found {found} paths; expected at most {max}: name a folder instead");
+                self.findings.error(&place, message);
             }
         }
         let user = fields.take("user");

@@ -320,6 +320,18 @@ fn a_definition_that_was_stored_before_a_key_existed_is_still_read() {
 }
 
 #[test]
+fn outputs_are_absolute_and_not_too_many() {
+    let outputs = |n: usize| format!("outputs: [{}]\n", vec!["'out/{date}'"; n].join(", "));
+    let spec = spec(&outputs(256));
+    assert_eq!(spec.outputs.len(), 256);
+    assert!(spec.outputs[0].as_str().starts_with('/'));
+    let many = file(&format!("{BASE}{}", outputs(257)));
+    assert_eq!(many.errors.len(), 1);
+    let message = &many.errors[0].message;
+    assert_eq!(message, "found 257 paths; expected at most 256: name a folder instead");
+}
+
+#[test]
 fn a_flood_of_faults_is_counted_and_not_told() {
     let keys: String = (0..5000).map(|n| format!("key{n}: 1\n")).collect();
     let flooded = file(&format!("{BASE}{keys}"));

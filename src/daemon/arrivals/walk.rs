@@ -277,11 +277,12 @@ pub(super) fn look_at(path: &Path) -> (Sight, bool) {
 }
 
 /// Gone, never there, or a link that leads nowhere.
-fn is_absence(error: &io::Error) -> bool {
+pub(in crate::daemon) fn is_absence(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR | libc::ELOOP))
 }
 
-fn identity(meta: &Metadata) -> FileIdentity {
+/// What tells a file from others of its name.
+pub(in crate::daemon) fn identity(meta: &Metadata) -> FileIdentity {
     let seconds = meta.mtime().saturating_mul(1_000_000_000);
     FileIdentity {
         device: meta.dev(),

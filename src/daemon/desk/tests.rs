@@ -26,8 +26,7 @@ fn desk(dir: &std::path::Path) -> (Arc<Desk>, mpsc::Receiver<Event>, Waiting) {
     let specs =
         spec_watch::start(dir.to_owned(), source, Clock::new(), events.clone(), &tasks, stop);
     let waiting = Waiting::default();
-    let (_, arrivals) = watch::channel(Vec::new());
-    (Arc::new(Desk::new(events, waiting.clone(), specs, arrivals)), core, waiting)
+    (Arc::new(Desk::new(events, waiting.clone(), specs, Vec::new())), core, waiting)
 }
 
 /// Answers the next question as the core does; what definitions came before it.

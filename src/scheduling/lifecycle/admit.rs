@@ -7,18 +7,21 @@ use serde_json::Value;
 use super::super::ended::Standing;
 use super::super::fill;
 use super::super::turn::Turn;
+use super::data::{self, Data};
 use super::wave;
+use crate::limits;
 use crate::model::condition::Condition;
 use crate::model::id::InstanceId;
 use crate::model::instance::{Cause, Edge, Instance, InstanceState, Reason};
 use crate::model::record::{Fire, FireOutcome};
-use crate::model::spec::{Dependency, JsonMap, OnDependencyTimeout, Strength, TaskSpec};
+use crate::model::spec::{DepType, Dependency, JsonMap, OnDependencyTimeout, Strength, TaskSpec};
 
 /// What the edges of an instance say together.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Satisfied,
-    Waiting,
+    /// With words for a person, if there is more to say than that it waits.
+    Waiting(Option<String>),
     /// With words for a person, where the reason does not say it all.
     Blocked(Reason, Option<String>),
     /// It ends without a start, for this reason.
@@ -40,16 +43,20 @@ fn changes_nothing(turn: &Turn<'_>, id: &InstanceId, changed: usize) -> bool {
     let Some(i) = turn.state.instances.get(id) else { return true };
     let decided = turn.state.instances.deciding(id).filter(|decided| *decided != changed);
     let Some(decided) = decided else { return !i.is_waiting() };
+    // An edge that waits for data is told of in words.
+    if i.edges.get(changed).is_none_or(|edge| edge.dep_type == DepType::DataReady) {
+        return false;
+    }
     let spec = turn.state.spec_of(i);
     let look = |at| i.edges.get(at).map(|edge| of_edge(turn, spec.as_deref(), at, edge));
     let still = match look(decided) {
-        Some(Verdict::Waiting) => i.state == InstanceState::Pending,
+        Some(Verdict::Waiting(_)) => i.state == InstanceState::Pending,
         Some(Verdict::Blocked(reason, message)) => i.reason == Some(reason) && i.message == message,
         Some(Verdict::Satisfied | Verdict::Ends(_)) | None => false,
     };
     still
         && match look(changed) {
-            Some(Verdict::Satisfied | Verdict::Waiting) => true,
+            Some(Verdict::Satisfied | Verdict::Waiting(_)) => true,
             // Of several, the first one's reason is told.
             Some(Verdict::Blocked(..)) => i.state == InstanceState::Blocked && changed > decided,
             Some(Verdict::Ends(_)) | None => false,
@@ -80,12 +87,16 @@ fn one(turn: &mut Turn<'_>, id: &InstanceId) {
                 turn.update(id, "reason", tell);
             }
         }
-        Verdict::Waiting => {
+        Verdict::Waiting(message) => {
             let reason = Some(Reason::WaitingDependency);
+            let tell = |i: &mut Instance| {
+                i.reason = reason;
+                i.message = message;
+            };
             if state == InstanceState::Blocked {
-                turn.transition(id, InstanceState::Pending, reason, |i| i.message = None);
+                turn.transition(id, InstanceState::Pending, reason, tell);
             } else {
-                turn.update(id, "reason", |i| i.reason = reason);
+                turn.update(id, "reason", tell);
             }
         }
     }
@@ -95,34 +106,54 @@ fn one(turn: &mut Turn<'_>, id: &InstanceId) {
 /// waits.
 fn verdict(turn: &Turn<'_>, i: &Instance) -> (Verdict, Option<usize>) {
     let spec = turn.state.spec_of(i);
-    let mut waiting = None;
+    let mut waiting: Option<(usize, Vec<String>)> = None;
     let mut blocked = None;
     for (at, edge) in i.edges.iter().enumerate() {
         match of_edge(turn, spec.as_deref(), at, edge) {
             Verdict::Satisfied => {}
-            Verdict::Waiting => waiting = waiting.or(Some(at)),
+            Verdict::Waiting(words) => waiting.get_or_insert((at, Vec::new())).1.extend(words),
             Verdict::Blocked(reason, message) => blocked = blocked.or(Some((reason, message, at))),
             Verdict::Ends(reason) => return (Verdict::Ends(reason), None),
         }
     }
     match (blocked, waiting) {
         (Some((reason, message, at)), _) => (Verdict::Blocked(reason, message), Some(at)),
-        (None, Some(at)) => (Verdict::Waiting, Some(at)),
+        (None, Some((at, words))) => (Verdict::Waiting(in_one(&words)), Some(at)),
         (None, None) => (Verdict::Satisfied, None),
     }
 }
 
+fn in_one(words: &[String]) -> Option<String> {
+    let mut text = words.join("; ");
+    text.truncate(text.floor_char_boundary(limits::MESSAGE_BYTES_MAX));
+    Some(text).filter(|text| !text.is_empty())
+}
+
 /// What one edge says, which stands at this place among those of its instance.
 fn of_edge(turn: &Turn<'_>, spec: Option<&TaskSpec>, at: usize, edge: &Edge) -> Verdict {
-    let found = standing(turn, edge);
-    let declared = spec.and_then(|spec| {
-        let same = |d: &&Dependency| d.task_id == edge.task_id;
-        // Mostly in the same order.
-        spec.depends_on.get(at).filter(same).or_else(|| spec.depends_on.iter().find(same))
-    });
-    match (found, declared.and_then(|declared| declared.when.as_ref())) {
-        (Verdict::Satisfied, Some(condition)) => asked(turn, edge, condition),
-        (found, _) => found,
+    let mut found = standing(turn, edge);
+    if found == Verdict::Satisfied {
+        let declared = spec.and_then(|spec| {
+            let same = |d: &&Dependency| d.task_id == edge.task_id;
+            // Mostly in the same order.
+            spec.depends_on.get(at).filter(same).or_else(|| spec.depends_on.iter().find(same))
+        });
+        if let Some(condition) = declared.and_then(|declared| declared.when.as_ref()) {
+            found = asked(turn, edge, condition);
+        }
+    }
+    // Last: what is skipped anyway waits for no data.
+    if found == Verdict::Satisfied { with_data(turn, edge) } else { found }
+}
+
+/// What an edge says that holds but for the data it may ask for (docs/waves.md, rule 8).
+fn with_data(turn: &Turn<'_>, edge: &Edge) -> Verdict {
+    match data::standing(turn.state, edge) {
+        Data::There => Verdict::Satisfied,
+        Data::Awaited(words) => Verdict::Waiting(Some(words)),
+        Data::Unknowable(words) => {
+            Verdict::Blocked(Reason::ConditionError, in_one(std::slice::from_ref(&words)))
+        }
     }
 }
 
@@ -131,9 +162,9 @@ fn standing(turn: &Turn<'_>, edge: &Edge) -> Verdict {
     match (bound, edge.strength) {
         (None, _) => {
             let known = turn.state.registry.spec(&edge.task_id).is_some_and(|s| s.enabled);
-            if known { Verdict::Waiting } else { Verdict::Blocked(Reason::SpecRemoved, None) }
+            if known { Verdict::Waiting(None) } else { Verdict::Blocked(Reason::SpecRemoved, None) }
         }
-        (Some(Some(Standing::Open)), _) => Verdict::Waiting,
+        (Some(Some(Standing::Open)), _) => Verdict::Waiting(None),
         (Some(Some(Standing::Succeeded)), _) | (Some(_), Strength::Weak) => Verdict::Satisfied,
         (Some(Some(Standing::Skipped)), Strength::Strong) => Verdict::Ends(Reason::UpstreamSkipped),
         (Some(Some(Standing::Failed) | None), Strength::Strong) => {

@@ -38,9 +38,11 @@ pub(in super::super) fn stepped(turn: &mut Turn<'_>, by_ms: i64) {
 /// what is kept for a while to be forgotten.
 fn shift_waits(turn: &mut Turn<'_>, by_ms: i64) {
     let shifted = |at: Timestamp| Timestamp::from_millis(at.as_millis().saturating_add(by_ms));
+    // Files of a run that began by a clock that was ahead would seem older than it.
+    let is_ahead = |i: &Instance| by_ms < 0 && i.state == InstanceState::Running;
     let waits = |i: &&Instance| {
         let is_due_some_time = i.next_retry_at.is_some() || i.dependency_deadline.is_some();
-        is_due_some_time || i.paused.is_some() || i.state == InstanceState::Ready
+        is_due_some_time || i.paused.is_some() || i.state == InstanceState::Ready || is_ahead(i)
     };
     let waiting: Vec<InstanceId> =
         turn.state.instances.open().filter(waits).map(|i| i.instance_id.clone()).collect();
@@ -49,6 +51,9 @@ fn shift_waits(turn: &mut Turn<'_>, by_ms: i64) {
             i.next_retry_at = i.next_retry_at.map(shifted);
             i.dependency_deadline = i.dependency_deadline.map(shifted);
             i.ready_at = i.ready_at.map(shifted);
+            if is_ahead(i) {
+                i.started_at = i.started_at.map(shifted);
+            }
             if let Some(pause) = &mut i.paused {
                 pause.since = shifted(pause.since);
             }

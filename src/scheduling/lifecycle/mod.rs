@@ -7,6 +7,7 @@ pub(super) mod boot;
 pub(super) mod cancel;
 pub(super) mod clock;
 pub(super) mod connect;
+pub(super) mod data;
 pub(super) mod definitions;
 pub(super) mod dispatch;
 pub(super) mod emit;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::super::retry;
 use super::super::turn::Turn;
+use super::data;
 use super::dispatch::attempt_ref;
 use crate::limits;
 use crate::model::command::Command;
@@ -63,9 +64,11 @@ fn conclude(turn: &mut Turn<'_>, done: &Finished) {
     let mut end = end_of(done, &spec);
     if end.state == InstanceState::Succeeded {
         let output = done.result.output.clone();
+        let outputs = data::left_behind(turn, &spec, &i, done);
         turn.transition(id, InstanceState::Succeeded, None, |i| {
             close(i, done, &end);
             i.output = output;
+            i.outputs = outputs;
             i.stopping = None;
         });
         return;
@@ -82,7 +85,7 @@ fn conclude(turn: &mut Turn<'_>, done: &Finished) {
         next_attempt(&i, &spec, faults, &end, ended)
     };
     if let Some(message) = &mut end.message {
-        message.truncate(message.floor_char_boundary(4096));
+        message.truncate(message.floor_char_boundary(limits::MESSAGE_BYTES_MAX));
     }
     failed(turn, id, done, &end, due.filter(|_| i.stopping.is_none()), |i| {
         i.faults = faults;

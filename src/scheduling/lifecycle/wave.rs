@@ -349,6 +349,7 @@ fn blank(
         given_params: Arc::default(),
         runtime_params: Arc::default(),
         output: None,
+        outputs: None,
         edges: Arc::default(),
         ignore_deps: false,
         degraded: false,
