@@ -256,6 +256,9 @@ pub struct Edge {
     pub strength: Strength,
     /// The instance that counts; `None`: the edge is open.
     pub instance_id: Option<InstanceId>,
+    /// Which cycle of the upstream is waited for, in its own units: 0 its same one.
+    #[serde(default)]
+    pub cycle_offset: i32,
 }
 
 /// Who paused something, why and for how long.
@@ -400,6 +403,13 @@ pub struct Instance {
     pub dedup_key: Option<String>,
     /// When waiting for dependencies runs out.
     pub dependency_deadline: Option<Timestamp>,
+    /// Since when that clock stands still, because something holds it: the instance, its task, its
+    /// queue or everything is paused.
+    #[serde(default)]
+    pub held_since: Option<Timestamp>,
+    /// When it has waited for longer than anything may; `None`: an earlier version made it.
+    #[serde(default)]
+    pub expires_at: Option<Timestamp>,
     /// All attempts, oldest first.
     pub attempts: Vec<Attempt>,
 }

@@ -7,14 +7,17 @@
 //! an equal table.
 
 mod index;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use self::index::{matching, remove};
+pub(super) use self::index::{looked_for, remove};
+pub(super) use self::waiting::Need;
+use self::waiting::Waiting;
 use super::ended::{Ended, Standing, ended, last, may_be_retried, standing};
-use crate::model::cycle::{Cycle, CycleUnit};
+use crate::model::cycle::{Cycle, CycleUnit, Lag};
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::{Instance, InstanceState};
 use crate::model::spec::JsonMap;
@@ -41,10 +44,8 @@ pub(super) struct InstanceTable {
     open_of: BTreeMap<TaskId, BTreeMap<u64, InstanceId>>,
     /// Instances that an edge binds to the key: open ones, and those that may be tried again.
     bound_to: BTreeMap<InstanceId, BTreeSet<InstanceId>>,
-    /// PENDING and BLOCKED instances that have an edge to the task, by date and cycle.
-    waiting_on: BTreeMap<TaskId, BTreeMap<String, BTreeMap<Cycle, BTreeSet<InstanceId>>>>,
-    /// PENDING and BLOCKED instances of a task and cycle, in the order of their creation.
-    waiting_of: BTreeMap<TaskId, BTreeMap<Cycle, BTreeMap<u64, InstanceId>>>,
+    /// PENDING and BLOCKED instances with an edge that is open or broken.
+    waiting: Waiting,
     /// Instances that no attempt has been made of yet, by the file that they were made for.
     awaiting_file: BTreeMap<String, BTreeSet<InstanceId>>,
     /// Key taken by whom, per base id; open and succeeded ones only.
@@ -86,30 +87,6 @@ impl InstanceTable {
     /// Instances bound to this one: open ones, and those that may be tried again.
     pub(super) fn bound_to(&self, id: &InstanceId) -> Vec<InstanceId> {
         self.bound_to.get(id).into_iter().flatten().cloned().collect()
-    }
-
-    /// PENDING and BLOCKED instances with an edge to the task.
-    pub(super) fn waiting_on(&self, task: &TaskId) -> Vec<InstanceId> {
-        let dates = self.waiting_on.get(task).into_iter().flat_map(BTreeMap::values);
-        dates.flat_map(BTreeMap::values).flatten().cloned().collect()
-    }
-
-    /// Those of them whose cycle matches.
-    pub(super) fn waiting_on_in(&self, task: &TaskId, cycle: &Cycle) -> Vec<InstanceId> {
-        let Some(cycles) = self.waiting_on.get(task).and_then(|d| d.get(cycle.date())) else {
-            return Vec::new();
-        };
-        matching(cycles, cycle).flat_map(|(_, ids)| ids).cloned().collect()
-    }
-
-    /// PENDING and BLOCKED instances of a task and cycle, oldest first.
-    pub(super) fn waiting_of(
-        &self,
-        task: &TaskId,
-        cycle: &Cycle,
-    ) -> impl Iterator<Item = &Instance> {
-        let ids = self.waiting_of.get(task).and_then(|cycles| cycles.get(cycle));
-        ids.into_iter().flat_map(BTreeMap::values).filter_map(|id| self.open.get(id))
     }
 
     /// Instances made for this file that no attempt has been made of yet.
@@ -160,11 +137,17 @@ impl InstanceTable {
         open.or_else(|| self.ended.get(id).map(|e| (&e.runtime_params, e.output.as_ref())))
     }
 
-    /// The newest instance of any of these tasks whose cycle matches (docs/waves.md, rule 2).
-    pub(super) fn newest_matching(&self, tasks: &[TaskId], cycle: &Cycle) -> Option<InstanceId> {
-        let dates = tasks.iter().filter_map(|task| self.by_cycle.get(task)?.get(cycle.date()));
+    /// The newest instance of any of these tasks whose cycle an edge of an instance of this cycle
+    /// looks for (docs/waves.md, rule 2).
+    pub(super) fn newest_matching(
+        &self,
+        tasks: &[TaskId],
+        cycle: &Cycle,
+        lag: Option<&Lag>,
+    ) -> Option<InstanceId> {
+        let dates = tasks.iter().filter_map(|task| self.by_cycle.get(task));
         dates
-            .flat_map(|cycles| matching(cycles, cycle))
+            .flat_map(|dates| looked_for(dates, cycle, lag))
             .filter_map(|(_, ages)| ages.last_key_value())
             .max_by_key(|(age, _)| **age)
             .map(|(_, id)| id.clone())
@@ -204,8 +187,7 @@ impl InstanceTable {
             ("successes by cycle", self.succeeded == other.succeeded),
             ("open instances by task", self.open_of == other.open_of),
             ("bound edges", self.bound_to == other.bound_to),
-            ("waiting edges", self.waiting_on == other.waiting_on),
-            ("waiting instances", self.waiting_of == other.waiting_of),
+            ("waiting instances", self.waiting == other.waiting),
             ("instances by file", self.awaiting_file == other.awaiting_file),
             ("dedup keys", self.dedup == other.dedup),
             ("loose instances", self.loose == other.loose),
@@ -217,6 +199,7 @@ impl InstanceTable {
 
     /// Puts an instance in, new or changed, whatever its state.
     pub(super) fn put(&mut self, instance: Instance) {
+        let stood = self.standing(&instance.instance_id);
         if let Some(old) = self.open.remove(&instance.instance_id) {
             self.unindex(&old);
             if old.dedup_key != instance.dedup_key
@@ -231,7 +214,9 @@ impl InstanceTable {
         }
         self.ended.remove(&instance.instance_id);
         self.index(&instance);
-        self.open.insert(instance.instance_id.clone(), instance);
+        let id = instance.instance_id.clone();
+        self.open.insert(id.clone(), instance);
+        self.file(&id, stood);
     }
 
     /// Ends of a turn, or of loading: what has ended becomes a digest, or goes.
@@ -330,17 +315,6 @@ impl InstanceTable {
             let awaiting = self.awaiting_file.entry(path.to_owned()).or_default();
             awaiting.insert(i.instance_id.clone());
         }
-        if i.is_waiting() {
-            let cycles = self.waiting_of.entry(i.task_id.clone()).or_default();
-            let waiting = cycles.entry(i.cycle.clone()).or_default();
-            waiting.insert(i.created_seq, i.instance_id.clone());
-            for edge in &i.edges {
-                let dates = self.waiting_on.entry(edge.task_id.clone()).or_default();
-                let cycles = dates.entry(i.cycle.date().to_owned()).or_default();
-                let waiting = cycles.entry(i.cycle.clone()).or_default();
-                waiting.insert(i.instance_id.clone());
-            }
-        }
     }
 
     fn bind(&mut self, i: &Instance) {
@@ -363,16 +337,6 @@ impl InstanceTable {
                     s.is_empty()
                 });
             }
-            remove(&mut self.waiting_on, &edge.task_id, |dates| {
-                remove(dates, i.cycle.date(), |cycles| {
-                    remove(cycles, &i.cycle, |ids| {
-                        ids.remove(&i.instance_id);
-                        ids.is_empty()
-                    });
-                    cycles.is_empty()
-                });
-                dates.is_empty()
-            });
         }
         if let Some(path) = i.awaited_file() {
             remove(&mut self.awaiting_file, path, |ids| {
@@ -380,13 +344,6 @@ impl InstanceTable {
                 ids.is_empty()
             });
         }
-        remove(&mut self.waiting_of, &i.task_id, |cycles| {
-            remove(cycles, &i.cycle, |waiting| {
-                waiting.remove(&i.created_seq);
-                waiting.is_empty()
-            });
-            cycles.is_empty()
-        });
     }
 
     fn unindex(&mut self, i: &Instance) {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 
 use super::agenda::{Agenda, Due};
+use super::empty_cycles::EmptyCycles;
 use super::ended::may_be_retried;
 use super::instances::InstanceTable;
 use super::lifecycle::misfire::Unseen;
@@ -21,6 +22,8 @@ use super::roster::{Roster, Usage};
 use super::zones::Zones;
 use crate::limits;
 use crate::model::command::FileWatch;
+use crate::model::cycle::Cycle;
+use crate::model::empty_cycle::EmptyCycle;
 use crate::model::id::{InstanceId, LogSeq, TaskId};
 use crate::model::instance::{Instance, InstanceState, Pause};
 use crate::model::jump::Jumps;
@@ -71,6 +74,7 @@ pub(super) struct State {
     pub(super) arrivals: BTreeMap<String, BTreeMap<(TaskId, String), Arrival>>,
     pub(super) submissions: BTreeMap<String, Submission>,
     pub(super) holds: BTreeMap<Target, Pause>,
+    pub(super) empty_cycles: EmptyCycles,
     /// The last log entry.
     pub(super) tip: LogSeq,
     /// The directory has been read once since the start; before that nothing fires.
@@ -104,6 +108,7 @@ impl State {
             arrivals: BTreeMap::new(),
             submissions: BTreeMap::new(),
             holds: BTreeMap::new(),
+            empty_cycles: EmptyCycles::default(),
             tip,
             opened: false,
             unseen: (Timestamp::from_millis(i64::MIN), Unseen::Down),
@@ -129,6 +134,7 @@ impl State {
                 }
                 Row::Arrival(arrival) => self.index_arrival(arrival),
                 Row::Submission(submission) => self.index_submission(submission),
+                Row::EmptyCycle(empty) => self.index_empty_cycle(empty),
                 Row::Hold(Hold { target, pause }) => {
                     self.agenda_pause(&target, None, Some(&pause));
                     self.holds.insert(target, pause);
@@ -223,6 +229,27 @@ impl State {
             let forget_at = old.at.plus(limits::ANSWER_KEPT);
             self.agenda.remove(forget_at, Due::ForgetAnswer(key.to_owned()));
         }
+    }
+
+    /// Puts in a cycle without an instance, new or changed.
+    pub(super) fn index_empty_cycle(&mut self, empty: EmptyCycle) {
+        self.unindex_empty_cycle(&empty.task_id, &empty.cycle);
+        let due = Due::ForgetCycle(empty.task_id.clone(), empty.cycle.clone());
+        self.agenda.add(self.forget_cycle_at(empty.last), due);
+        self.empty_cycles.put(empty);
+    }
+
+    /// Takes it out; says whether it was there.
+    pub(super) fn unindex_empty_cycle(&mut self, task: &TaskId, cycle: &Cycle) -> bool {
+        let Some(old) = self.empty_cycles.remove(task, cycle) else { return false };
+        let due = Due::ForgetCycle(old.task_id, old.cycle);
+        self.agenda.remove(self.forget_cycle_at(old.last), due);
+        true
+    }
+
+    /// Until when a fire without an instance is remembered: nothing waits for longer.
+    pub(super) fn forget_cycle_at(&self, fired: Timestamp) -> Timestamp {
+        fired.plus(self.settings.retention())
     }
 
     /// Puts in a file that was taken, new or changed.
@@ -361,6 +388,7 @@ impl State {
         check("arrivals", self.arrivals == other.arrivals);
         check("submissions", self.submissions == other.submissions);
         check("holds", self.holds == other.holds);
+        check("empty cycles", self.empty_cycles == other.empty_cycles);
         check("tip", self.tip == other.tip);
         different.extend(self.instances.differences(&other.instances));
         different

@@ -1,27 +1,13 @@
 //! Whether a waiting instance may run: its own time, then its edges (docs/waves.md, rules 5 and 6).
 
-use serde_json::Value;
-
-use super::super::ended::Standing;
+use super::super::edges::{self, Verdict};
 use super::super::fill;
 use super::super::turn::Turn;
 use super::wave;
-use crate::model::condition::Condition;
 use crate::model::id::InstanceId;
-use crate::model::instance::{Cause, Edge, Instance, InstanceState, Reason};
+use crate::model::instance::{Cause, Instance, InstanceState, Reason};
 use crate::model::record::{Fire, FireOutcome};
-use crate::model::spec::{JsonMap, OnDependencyTimeout, Strength, TaskSpec};
-
-/// What the edges of an instance say together.
-#[derive(Debug, PartialEq, Eq)]
-enum Verdict {
-    Satisfied,
-    Waiting,
-    /// With words for a person, where the reason does not say it all.
-    Blocked(Reason, Option<String>),
-    /// It ends without a start, for this reason.
-    Ends(Reason),
-}
+use crate::model::spec::{JsonMap, OnDependencyTimeout, TaskSpec};
 
 /// Looks at every instance whose edges may have changed, until none is left.
 pub(in super::super) fn all(turn: &mut Turn<'_>) {
@@ -36,7 +22,7 @@ fn one(turn: &mut Turn<'_>, id: &InstanceId) {
         return;
     }
     let state = i.state;
-    match verdict(turn, i) {
+    match edges::verdict(turn.state, i) {
         Verdict::Satisfied => ready(turn, id, false),
         Verdict::Ends(reason) => {
             turn.transition(id, InstanceState::Cancelled, Some(reason), |_| {});
@@ -60,68 +46,6 @@ fn one(turn: &mut Turn<'_>, id: &InstanceId) {
                 turn.update(id, "reason", |i| i.reason = reason);
             }
         }
-    }
-}
-
-fn verdict(turn: &Turn<'_>, i: &Instance) -> Verdict {
-    let spec = turn.state.spec_of(i);
-    let condition = |edge: &Edge| {
-        let edges = spec.iter().flat_map(|spec| &spec.depends_on);
-        edges.filter(|d| d.task_id == edge.task_id).find_map(|d| d.when.as_ref())
-    };
-    let mut waiting = false;
-    let mut blocked = None;
-    for edge in &i.edges {
-        let found = match (standing(turn, edge), condition(edge)) {
-            (Verdict::Satisfied, Some(condition)) => asked(turn, edge, condition),
-            (found, _) => found,
-        };
-        match found {
-            Verdict::Satisfied => {}
-            Verdict::Waiting => waiting = true,
-            Verdict::Blocked(reason, message) => blocked = blocked.or(Some((reason, message))),
-            Verdict::Ends(reason) => return Verdict::Ends(reason),
-        }
-    }
-    match blocked {
-        Some((reason, message)) => Verdict::Blocked(reason, message),
-        None if waiting => Verdict::Waiting,
-        None => Verdict::Satisfied,
-    }
-}
-
-fn standing(turn: &Turn<'_>, edge: &Edge) -> Verdict {
-    let bound = edge.instance_id.as_ref().map(|id| turn.state.instances.standing(id));
-    match (bound, edge.strength) {
-        (None, _) => {
-            let known = turn.state.registry.spec(&edge.task_id).is_some_and(|s| s.enabled);
-            if known { Verdict::Waiting } else { Verdict::Blocked(Reason::SpecRemoved, None) }
-        }
-        (Some(Some(Standing::Open)), _) => Verdict::Waiting,
-        (Some(Some(Standing::Succeeded)), _) | (Some(_), Strength::Weak) => Verdict::Satisfied,
-        (Some(Some(Standing::Skipped)), Strength::Strong) => Verdict::Ends(Reason::UpstreamSkipped),
-        (Some(Some(Standing::Failed) | None), Strength::Strong) => {
-            Verdict::Blocked(Reason::UpstreamFailed, None)
-        }
-    }
-}
-
-/// What the condition of an edge says, now that its upstream has ended.
-fn asked(turn: &Turn<'_>, edge: &Edge, condition: &Condition) -> Verdict {
-    let error = |why: &str| {
-        let text = format!("the condition on {} ({}): {why}", edge.task_id, condition.as_str());
-        Verdict::Blocked(Reason::ConditionError, Some(text))
-    };
-    let table = &turn.state.instances;
-    let upstream = edge.instance_id.as_ref();
-    let result = upstream.and_then(|id| Some((table.result_of(id)?, table.state_of(id)?)));
-    let Some(((params, output), (state, _))) = result else {
-        return error("the instance is no longer in the store");
-    };
-    match condition.evaluate(output.unwrap_or(&Value::Null), params, &state.to_string()) {
-        Ok(true) => Verdict::Satisfied,
-        Ok(false) => Verdict::Ends(Reason::ConditionFalse),
-        Err(problem) => error(&problem),
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::super::nominal::{Nominal, Other, Own};
 use super::super::turn::Turn;
 use super::misfire::{self, Unseen};
-use super::{boot, report};
+use super::{boot, empty, report};
 use crate::limits;
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::{Instance, InstanceState};
@@ -133,6 +133,7 @@ fn take_back(turn: &mut Turn<'_>, key: &(TaskId, String), cursor: Timestamp) {
         for part in to_come {
             again = again.iter().flat_map(|span| span.without(&part)).collect();
         }
+        empty::take_back(turn, &fire);
         let fire = up_to_now(turn, key, &but, fire);
         turn.record(Record::FireAmended { of: seq, fire: fire.clone() });
         if fire.count > 0 {

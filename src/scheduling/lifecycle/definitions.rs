@@ -7,10 +7,11 @@ use super::super::ended::Standing;
 use super::super::registry::{self, Offer, Plan};
 use super::super::turn::Turn;
 use super::misfire::Unseen;
-use super::{admit, arrive, boot, clock, misfire, wave};
+use super::{admit, arrive, bind, boot, clock, misfire};
 use crate::limits;
 use crate::model::event::Definitions;
 use crate::model::id::{InstanceId, TaskId};
+use crate::model::instance::Edge;
 use crate::model::jump::Jumps;
 use crate::model::record::{Record, Revision, Row, TaskRow};
 use crate::model::spec::{TaskSpec, Trigger, TriggerKind};
@@ -79,7 +80,7 @@ pub(super) fn take_effect(turn: &mut Turn<'_>, changed: &Changed) {
     for (task, before) in changed {
         triggers(turn, task, before.as_ref());
         follow(turn, task, before.as_ref());
-        for waiting in turn.state.instances.waiting_on(task) {
+        for waiting in turn.state.instances.open_edges_on(task) {
             turn.admit_later(waiting);
         }
         let followed = turn.state.instances.followed(task);
@@ -235,14 +236,16 @@ fn follow(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) {
         .collect();
     for id in ids {
         let Some(i) = turn.state.instances.get(&id) else { continue };
-        let mut fresh = wave::edges(turn, &spec, &i.cycle, &BTreeMap::new());
-        let bound: BTreeMap<TaskId, Option<InstanceId>> =
-            i.edges.iter().map(|e| (e.task_id.clone(), e.instance_id.clone())).collect();
+        let mut fresh = bind::edges(turn, &spec, &i.cycle, &BTreeMap::new());
+        // One with another offset is another edge.
+        let key = |e: &Edge| (e.task_id.clone(), e.cycle_offset);
+        let bound: BTreeMap<(TaskId, i32), Option<InstanceId>> =
+            i.edges.iter().map(|e| (key(e), e.instance_id.clone())).collect();
         for edge in &mut fresh {
             // A gained edge takes what is not yet final; what was final before does not count.
             let is_open =
                 |id: &InstanceId| turn.state.instances.standing(id) == Some(Standing::Open);
-            match bound.get(&edge.task_id) {
+            match bound.get(&key(edge)) {
                 Some(known) => edge.instance_id.clone_from(known),
                 None => edge.instance_id = edge.instance_id.take().filter(is_open),
             }

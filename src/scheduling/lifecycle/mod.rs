@@ -3,6 +3,7 @@
 pub(super) mod admit;
 pub(super) mod arrive;
 pub(super) mod backfill;
+pub(super) mod bind;
 pub(super) mod boot;
 pub(super) mod cancel;
 pub(super) mod clock;
@@ -10,6 +11,7 @@ pub(super) mod connect;
 pub(super) mod definitions;
 pub(super) mod dispatch;
 pub(super) mod emit;
+pub(super) mod empty;
 pub(super) mod fire;
 pub(super) mod misfire;
 pub(super) mod pause;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::agenda::Due;
 use super::super::turn::Turn;
 use super::misfire::{self, Unseen};
-use super::{admit, fire, pause};
+use super::{admit, empty, fire, pause};
 use crate::limits;
 use crate::model::id::TaskId;
 use crate::model::instance::InstanceState;
@@ -35,6 +35,7 @@ pub(in super::super) fn all(turn: &mut Turn<'_>) {
                 Due::DependencyDeadline(id) => admit::deadline(turn, &id),
                 Due::PauseEnds(target) => pause::ends(turn, &target),
                 Due::Forget(key) => turn.drop_arrival(&key),
+                Due::ForgetCycle(task, cycle) => empty::forget(turn, &task, &cycle),
                 Due::ForgetAnswer(key) => turn.drop_submission(&key),
             }
         }

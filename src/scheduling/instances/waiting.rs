@@ -1,0 +1,196 @@
+//! Waiting instances whose edges may still be bound: what a wave asks for (docs/waves.md, rules 3
+//! and 4), so that many instances of one cycle which wait for something else cost it nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::index::matching;
+use super::{InstanceTable, remove};
+use crate::model::cycle::{Cycle, Lag};
+use crate::model::id::{InstanceId, TaskId};
+use crate::model::instance::Instance;
+use crate::scheduling::ended::Standing;
+
+/// Why an edge may take another instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::scheduling) enum Need {
+    /// It has none yet.
+    Open,
+    /// The one that it has finally failed, was cancelled, or is gone from the store.
+    Broken,
+}
+
+/// What of an instance is filed here.
+#[derive(Debug, Clone, PartialEq)]
+struct Filed {
+    task: TaskId,
+    cycle: Cycle,
+    created_seq: u64,
+    /// Upstream, offset and need of each open or broken edge.
+    edges: Vec<(TaskId, i32, Need)>,
+}
+
+/// Instances by what their edges to one upstream need, and by their task.
+type Needing = BTreeMap<(Need, TaskId), BTreeSet<InstanceId>>;
+
+/// PENDING and BLOCKED instances with an edge that is open or broken.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Waiting {
+    filed: BTreeMap<InstanceId, Filed>,
+    /// Those of a task and cycle, in the order of their creation.
+    of: BTreeMap<(TaskId, Cycle), BTreeMap<u64, InstanceId>>,
+    /// By the upstream of such an edge, its offset, and the waiting instance's own date and cycle.
+    on: BTreeMap<(TaskId, i32, String), BTreeMap<Cycle, Needing>>,
+}
+
+impl Waiting {
+    /// Files an instance in the place of what was filed of it.
+    fn put(&mut self, id: &InstanceId, new: Option<Filed>) {
+        if self.filed.get(id) == new.as_ref() {
+            return;
+        }
+        if let Some(old) = self.filed.remove(id) {
+            self.take_out(id, &old);
+        }
+        let Some(new) = new else { return };
+        let of = self.of.entry((new.task.clone(), new.cycle.clone())).or_default();
+        of.insert(new.created_seq, id.clone());
+        for (upstream, offset, need) in &new.edges {
+            let key = (upstream.clone(), *offset, new.cycle.date().to_owned());
+            let needing = self.on.entry(key).or_default().entry(new.cycle.clone()).or_default();
+            needing.entry((*need, new.task.clone())).or_default().insert(id.clone());
+        }
+        self.filed.insert(id.clone(), new);
+    }
+
+    fn take_out(&mut self, id: &InstanceId, old: &Filed) {
+        remove(&mut self.of, &(old.task.clone(), old.cycle.clone()), |of| {
+            of.remove(&old.created_seq);
+            of.is_empty()
+        });
+        for (upstream, offset, need) in &old.edges {
+            let key = (upstream.clone(), *offset, old.cycle.date().to_owned());
+            remove(&mut self.on, &key, |cycles| {
+                remove(cycles, &old.cycle, |needing| {
+                    remove(needing, &(*need, old.task.clone()), |ids| {
+                        ids.remove(id);
+                        ids.is_empty()
+                    });
+                    needing.is_empty()
+                });
+                cycles.is_empty()
+            });
+        }
+    }
+
+    /// The offsets of filed edges to a task.
+    fn offsets(&self, upstream: &TaskId) -> Vec<i32> {
+        let mut found = Vec::new();
+        let mut from = Some(i32::MIN);
+        while let Some(offset) = from
+            && let Some(((task, offset, _), _)) =
+                self.on.range((upstream.clone(), offset, String::new())..).next()
+            && task == upstream
+        {
+            found.push(*offset);
+            from = offset.checked_add(1);
+        }
+        found
+    }
+}
+
+impl InstanceTable {
+    /// The oldest waiting instance of a task and cycle with an open or broken edge.
+    pub(in crate::scheduling) fn oldest_waiting(
+        &self,
+        task: &TaskId,
+        cycle: &Cycle,
+    ) -> Option<&Instance> {
+        let of = self.waiting.of.get(&(task.clone(), cycle.clone()))?;
+        of.values().next().and_then(|id| self.open.get(id))
+    }
+
+    /// The oldest waiting instance of a task and cycle that is bound to this one.
+    pub(in crate::scheduling) fn oldest_bound(
+        &self,
+        task: &TaskId,
+        cycle: &Cycle,
+        upstream: &InstanceId,
+    ) -> Option<&Instance> {
+        let bound = self.bound_to.get(upstream).into_iter().flatten();
+        let open = bound.filter_map(|id| self.open.get(id));
+        let of = open.filter(|i| i.task_id == *task && i.cycle == *cycle && i.is_waiting());
+        of.min_by_key(|i| i.created_seq)
+    }
+
+    /// Waiting instances with an open edge to the task, of whatever cycle.
+    pub(in crate::scheduling) fn open_edges_on(&self, upstream: &TaskId) -> Vec<InstanceId> {
+        let from = (upstream.clone(), i32::MIN, String::new());
+        let on = self.waiting.on.range(from..).take_while(|((task, ..), _)| task == upstream);
+        let needing = on.flat_map(|(_, cycles)| cycles.values()).flatten();
+        let open = needing.filter(|((need, _), _)| *need == Need::Open);
+        open.flat_map(|(_, ids)| ids).cloned().collect()
+    }
+
+    /// Waiting instances with an open or broken edge to the task that looks for this cycle of it;
+    /// `lag` tells what an offset means. Each with the edge's offset, its need and its own task.
+    pub(in crate::scheduling) fn waiting_for<'a>(
+        &'a self,
+        upstream: &TaskId,
+        cycle: &Cycle,
+        lag: &dyn Fn(i32) -> Option<Lag>,
+    ) -> Vec<(i32, Need, &'a TaskId, &'a BTreeSet<InstanceId>)> {
+        let mut found = Vec::new();
+        for offset in self.waiting.offsets(upstream) {
+            let wanted = match lag(offset) {
+                None => Some(cycle.clone()),
+                Some(lag) => cycle.shifted(offset.saturating_neg(), &lag.zone),
+            };
+            let Some(wanted) = wanted else { continue };
+            let key = (upstream.clone(), offset, wanted.date().to_owned());
+            let Some(cycles) = self.waiting.on.get(&key) else { continue };
+            let needing = matching(cycles, &wanted).flat_map(|(_, needing)| needing);
+            found.extend(needing.map(|((need, task), ids)| (offset, *need, task, ids)));
+        }
+        found
+    }
+
+    /// Files an instance that was put in, and those that are bound to it if it stands otherwise
+    /// than before.
+    pub(super) fn file(&mut self, id: &InstanceId, stood: Option<Standing>) {
+        let filed = self.filed(id);
+        self.waiting.put(id, filed);
+        if self.standing(id) == stood {
+            return;
+        }
+        for bound in self.bound_to(id) {
+            let filed = self.filed(&bound);
+            self.waiting.put(&bound, filed);
+        }
+    }
+
+    fn filed(&self, id: &InstanceId) -> Option<Filed> {
+        let i = self.open.get(id).filter(|i| i.is_waiting())?;
+        let need = |bound: Option<&InstanceId>| match bound {
+            None => Some(Need::Open),
+            Some(bound) => self.is_broken(bound).then_some(Need::Broken),
+        };
+        let edges: Vec<(TaskId, i32, Need)> = i
+            .edges
+            .iter()
+            .filter_map(|edge| {
+                let need = need(edge.instance_id.as_ref())?;
+                Some((edge.task_id.clone(), edge.cycle_offset, need))
+            })
+            .collect();
+        let (task, cycle, created_seq) = (i.task_id.clone(), i.cycle.clone(), i.created_seq);
+        (!edges.is_empty()).then_some(Filed { task, cycle, created_seq, edges })
+    }
+
+    /// Whether an upstream finally failed, was cancelled, or is gone from the store.
+    pub(in crate::scheduling) fn is_broken(&self, upstream: &InstanceId) -> bool {
+        match self.standing(upstream) {
+            Some(Standing::Failed | Standing::Skipped) | None => true,
+            Some(Standing::Open | Standing::Succeeded) => false,
+        }
+    }
+}
