@@ -23,6 +23,8 @@ pub(super) enum Due {
     NotBefore(InstanceId),
     /// The end of waiting for dependencies.
     DependencyDeadline(InstanceId),
+    /// The end of waiting for whatever.
+    Expires(InstanceId),
     /// The end of a pause.
     PauseEnds(Target),
     /// A file that was taken has been gone for long enough to be forgotten.

@@ -16,7 +16,7 @@ use serde_json::Value;
 pub(super) use self::index::{looked_for, remove};
 pub(super) use self::waiting::Need;
 use self::waiting::Waiting;
-use super::ended::{Ended, Standing, ended, last, may_be_retried, standing};
+use super::ended::{Ended, Standing, ended, is_backfill, last, may_be_retried, standing};
 use crate::model::cycle::{Cycle, CycleUnit, Lag};
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::{Instance, InstanceState};
@@ -124,6 +124,12 @@ impl InstanceTable {
     pub(super) fn state_of(&self, id: &InstanceId) -> Option<(InstanceState, bool)> {
         let open = self.open.get(id).map(|i| (i.state, !i.is_open()));
         open.or_else(|| self.ended.get(id).map(|e| (e.state, true)))
+    }
+
+    /// Whether a backfill made it, as far as the table knows.
+    pub(super) fn is_backfill(&self, id: &InstanceId) -> bool {
+        let open = self.open.get(id).map(is_backfill);
+        open.or_else(|| self.ended.get(id).map(|e| e.is_backfill)).unwrap_or(false)
     }
 
     pub(super) fn cycle_of(&self, id: &InstanceId) -> Option<&Cycle> {

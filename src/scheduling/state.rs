@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 
@@ -29,7 +30,7 @@ use crate::model::instance::{Instance, InstanceState, Pause};
 use crate::model::jump::Jumps;
 use crate::model::record::{Arrival, ArrivalKey, Hold, Row, Submission, Target};
 use crate::model::request::StopMode;
-use crate::model::settings::Settings;
+use crate::model::settings::{self, Settings};
 use crate::model::spec::{TaskSpec, Trigger, TriggerKind};
 use crate::model::time::Timestamp;
 
@@ -247,6 +248,12 @@ impl State {
         true
     }
 
+    /// How long anything of a task may wait, and is kept.
+    pub(super) fn retention(&self, spec: Option<&TaskSpec>) -> Duration {
+        let own = spec.and_then(|spec| spec.retention).and_then(|retention| retention.days);
+        own.map_or_else(|| self.settings.retention(), settings::days)
+    }
+
     /// Until when a fire without an instance is remembered: nothing waits for longer.
     pub(super) fn forget_cycle_at(&self, fired: Timestamp) -> Timestamp {
         fired.plus(self.settings.retention())
@@ -409,8 +416,9 @@ fn deadlines(i: &Instance) -> Vec<(Timestamp, Due)> {
     }
     if i.is_waiting() {
         due.extend(i.not_before.map(|at| (at, Due::NotBefore(id.clone()))));
-        // While an instance is held its dependency clock stands still (docs/waves.md, rule 11).
-        if i.paused.is_none() {
+        due.extend(i.expires_at.map(|at| (at, Due::Expires(id.clone()))));
+        // While it is held its dependency clock stands still (docs/waves.md, rule 11).
+        if i.held_since.is_none() {
             due.extend(i.dependency_deadline.map(|at| (at, Due::DependencyDeadline(id.clone()))));
         }
     }

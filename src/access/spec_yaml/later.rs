@@ -17,18 +17,19 @@ enum Effect {
 }
 
 /// What has no effect yet, as the subject of a sentence.
-const NOT_IN_FORCE: [(&str, Effect); 9] = [
+const NOT_IN_FORCE: [(&str, Effect); 7] = [
     ("PYTHON", Effect::Refused),
     ("SPARK", Effect::Refused),
     ("FLINK", Effect::Refused),
     ("SLURM", Effect::Refused),
-    ("LATEST", Effect::Refused),
-    ("a cycleOffset other than 0", Effect::Refused),
     (
         "outputs",
         Effect::Warned("nothing looks for the files yet; depType: DATA_READY waits for success"),
     ),
-    ("retention", Effect::Warned("nothing is thrown away yet")),
+    (
+        "retention",
+        Effect::Warned("only bounds how long an instance waits; nothing is thrown away yet"),
+    ),
     ("preemptible", Effect::Warned("this version never interrupts a task for another")),
 ];
 

@@ -3,7 +3,7 @@
 use super::super::edges::{self, Verdict};
 use super::super::fill;
 use super::super::turn::Turn;
-use super::wave;
+use super::{latest, wave};
 use crate::model::id::InstanceId;
 use crate::model::instance::{Cause, Instance, InstanceState, Reason};
 use crate::model::record::{Fire, FireOutcome};
@@ -62,7 +62,9 @@ fn ready(turn: &mut Turn<'_>, id: &InstanceId, degraded: bool) {
         i.runtime_params = params;
         i.dedup_key = dedup_key;
         i.degraded = degraded;
+        i.held_since = None;
     });
+    latest::by_ready(turn, &spec, id);
 }
 
 /// The parameters that an instance starts with, and its key, which nobody else may have.
@@ -118,6 +120,13 @@ fn reject(turn: &mut Turn<'_>, i: &Instance, problem: String) {
     turn.transition(&i.instance_id, InstanceState::Cancelled, reason, |i| {
         i.message = Some(problem);
     });
+}
+
+/// It has waited for longer than anything may (docs/waves.md, rule 13).
+pub(in super::super) fn expire(turn: &mut Turn<'_>, id: &InstanceId) {
+    if turn.state.instances.get(id).is_some_and(Instance::is_waiting) {
+        turn.transition(id, InstanceState::Cancelled, Some(Reason::Expired), |_| {});
+    }
 }
 
 /// Waiting for dependencies has taken too long (requirement C5).

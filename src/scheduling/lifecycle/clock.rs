@@ -40,7 +40,7 @@ fn shift_waits(turn: &mut Turn<'_>, by_ms: i64) {
     let shifted = |at: Timestamp| Timestamp::from_millis(at.as_millis().saturating_add(by_ms));
     let waits = |i: &&Instance| {
         let is_due_some_time = i.next_retry_at.is_some() || i.dependency_deadline.is_some();
-        is_due_some_time || i.paused.is_some() || i.state == InstanceState::Ready
+        is_due_some_time || i.paused.is_some() || i.is_waiting() || i.state == InstanceState::Ready
     };
     let waiting: Vec<InstanceId> =
         turn.state.instances.open().filter(waits).map(|i| i.instance_id.clone()).collect();
@@ -48,6 +48,8 @@ fn shift_waits(turn: &mut Turn<'_>, by_ms: i64) {
         turn.update(&id, "the clock was set", |i| {
             i.next_retry_at = i.next_retry_at.map(shifted);
             i.dependency_deadline = i.dependency_deadline.map(shifted);
+            i.held_since = i.held_since.map(shifted);
+            i.expires_at = i.expires_at.map(shifted);
             i.ready_at = i.ready_at.map(shifted);
             if let Some(pause) = &mut i.paused {
                 pause.since = shifted(pause.since);
@@ -77,7 +79,7 @@ pub(in super::super) fn bound_waits(turn: &mut Turn<'_>) {
         .state
         .instances
         .open()
-        .filter(|i| i.next_retry_at.is_some() || i.dependency_deadline.is_some())
+        .filter(|i| i.next_retry_at.is_some() || i.dependency_deadline.is_some() || i.is_waiting())
         .cloned()
         .collect();
     for i in waiting {
@@ -85,7 +87,10 @@ pub(in super::super) fn bound_waits(turn: &mut Turn<'_>) {
         let retry = now.plus(report::longest_wait(&i, &spec));
         let begins = i.not_before.unwrap_or(now).max(now);
         let deadline = spec.dependency_timeout.map(|timeout| begins.plus(timeout));
+        let expires = begins.plus(turn.state.retention(Some(&spec)));
         turn.update(&i.instance_id, "the clock was ahead", |i| {
+            i.held_since = i.held_since.map(|at| at.min(now));
+            i.expires_at = i.expires_at.map(|at| at.min(expires));
             i.next_retry_at = i.next_retry_at.map(|at| at.min(retry));
             i.dependency_deadline =
                 i.dependency_deadline.map(|at| deadline.map_or(at, |most| at.min(most)));

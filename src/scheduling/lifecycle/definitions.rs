@@ -7,7 +7,7 @@ use super::super::ended::Standing;
 use super::super::registry::{self, Offer, Plan};
 use super::super::turn::Turn;
 use super::misfire::Unseen;
-use super::{admit, arrive, bind, boot, clock, misfire};
+use super::{admit, arrive, bind, boot, clock, hold, misfire};
 use crate::limits;
 use crate::model::event::Definitions;
 use crate::model::id::{InstanceId, TaskId};
@@ -251,6 +251,8 @@ fn follow(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) {
             }
         }
         let takes_edges = i.is_waiting() && !i.ignore_deps;
+        let retention = |spec| turn.state.retention(spec);
+        let (kept, keeps) = (before.map(|b| retention(Some(b))), retention(Some(&spec)));
         let own_priority = turn.state.registry.row(task).is_some_and(|r| r.priority.is_some());
         turn.update(&id, "revision", |i| {
             i.revision = revision;
@@ -260,6 +262,9 @@ fn follow(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) {
             if !own_priority && before.is_some_and(|b| b.priority == i.priority) {
                 i.priority = spec.priority;
             }
+            // Less or more than before, from the same beginning.
+            let began = i.expires_at.zip(kept).map(|(at, kept)| at.minus(kept));
+            i.expires_at = began.map(|began| began.plus(keeps)).or(i.expires_at);
             if takes_edges {
                 i.edges = fresh;
                 let timeouts =
@@ -272,6 +277,7 @@ fn follow(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) {
                 }
             }
         });
+        hold::one(turn, &id, turn.now);
         admit::again(turn, &id);
         turn.admit_later(id);
     }

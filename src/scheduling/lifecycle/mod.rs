@@ -13,6 +13,8 @@ pub(super) mod dispatch;
 pub(super) mod emit;
 pub(super) mod empty;
 pub(super) mod fire;
+pub(super) mod hold;
+pub(super) mod latest;
 pub(super) mod misfire;
 pub(super) mod pause;
 pub(super) mod priority;

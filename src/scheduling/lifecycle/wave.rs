@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::fill;
 use super::super::turn::Turn;
-use super::{bind, empty};
+use super::{bind, empty, hold, latest};
 use crate::limits;
 use crate::model::backfill::MadeBelow;
 use crate::model::cycle::{Cycle, CycleUnit};
@@ -57,6 +57,7 @@ pub(in super::super) fn create(turn: &mut Turn<'_>, birth: Birth) -> Made {
     }
     let spec = Arc::clone(&birth.spec);
     let quiet = birth.no_downstream;
+    let is_backfill = matches!(birth.trigger, Cause::Backfill { .. });
     let root = root(turn, birth);
     if let Some(key) = &root.dedup_key
         && let Some(holder) = turn.state.instances.dedup_holder(root.task_id.base(), key).cloned()
@@ -87,6 +88,9 @@ pub(in super::super) fn create(turn: &mut Turn<'_>, birth: Birth) -> Made {
             }
         };
         enter(turn, &mut wave, &spec.task_id, &taken);
+        if !is_backfill {
+            latest::by_wave(turn, &spec, &taken, source.scheduled_time);
+        }
         turn.admit_later(taken);
     }
     if !quiet {
@@ -173,8 +177,9 @@ fn root(turn: &Turn<'_>, birth: Birth) -> Instance {
     i.not_before = birth.not_before;
     // The clock of waiting for dependencies starts when its own time has come (docs/waves.md,
     // rule 11).
-    let waits_from = birth.not_before.unwrap_or(turn.now);
-    i.dependency_deadline = i.dependency_deadline.map(|at| at.plus(waits_from.since(turn.now)));
+    let waits_for = birth.not_before.unwrap_or(turn.now).since(turn.now);
+    i.dependency_deadline = i.dependency_deadline.map(|at| at.plus(waits_for));
+    i.expires_at = i.expires_at.map(|at| at.plus(waits_for));
     i.given_params = birth.params;
     if birth.not_before.is_some() {
         i.reason = Some(Reason::WaitingTrigger);
@@ -182,6 +187,7 @@ fn root(turn: &Turn<'_>, birth: Birth) -> Instance {
     i.ignore_deps = birth.ignore_deps;
     if birth.ignore_deps {
         i.dependency_deadline = None;
+        i.held_since = None;
     } else {
         i.edges = bind::edges(turn, &spec, &i.cycle, &Wave::new());
     }
@@ -235,6 +241,9 @@ fn blank(
     scheduled_time: Timestamp,
 ) -> Instance {
     let row = turn.state.registry.row(&spec.task_id);
+    let is_held = !spec.depends_on.is_empty()
+        && spec.dependency_timeout.is_some()
+        && hold::holds(turn.state, &spec.task_id, &spec.queue);
     Instance {
         root: id.clone(),
         instance_id: id,
@@ -280,8 +289,8 @@ fn blank(
             .dependency_timeout
             .filter(|_| !spec.depends_on.is_empty())
             .map(|t| turn.now.plus(t)),
-        held_since: None,
-        expires_at: None,
+        held_since: is_held.then_some(turn.now),
+        expires_at: Some(turn.now.plus(turn.state.retention(Some(spec)))),
         attempts: Vec::new(),
     }
 }

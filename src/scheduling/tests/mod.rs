@@ -14,6 +14,7 @@ mod empty_cycles;
 mod files;
 mod fires;
 mod misfire;
+mod offsets;
 mod order;
 mod pause;
 mod plan;
@@ -21,6 +22,7 @@ mod registry;
 mod repeat;
 mod rollback;
 mod rollout;
+mod waits;
 mod waves;
 
 use crate::model::fixture;
