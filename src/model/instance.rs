@@ -259,6 +259,9 @@ pub struct Edge {
     /// Which cycle of the upstream is waited for, in its own units: 0 its same one.
     #[serde(default)]
     pub cycle_offset: i32,
+    /// Its condition has no answer from that instance: it takes the next one.
+    #[serde(default)]
+    pub unanswered: bool,
 }
 
 /// Who paused something, why and for how long.

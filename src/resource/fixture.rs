@@ -78,6 +78,7 @@ fn full_instance() -> Instance {
             strength: Strength::Weak,
             instance_id: Some(id(1)),
             cycle_offset: -1,
+            unanswered: true,
         }],
         degraded: true,
         paused: Some(pause()),
@@ -279,7 +280,7 @@ pub(super) fn one_of_each() -> Batch {
         done: vec![Span { after: at(6), to: at(9) }],
     }));
     rows.push(Row::EmptyCycle(EmptyCycle {
-        task_id: a.clone(),
+        task_id: a,
         cycle: Cycle::parse("2026-11-30T14").unwrap(),
         first: at(6),
         last: at(9),

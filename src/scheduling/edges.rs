@@ -45,6 +45,16 @@ pub(super) fn verdict(state: &State, i: &Instance) -> Verdict {
     }
 }
 
+/// Whether each edge of an instance has a condition without an answer.
+pub(super) fn unanswered(state: &State, i: &Instance) -> Vec<bool> {
+    let spec = state.spec_of(i);
+    let has_none = |edge| match of_edge(state, spec.as_deref(), i, edge) {
+        Verdict::Blocked(reason, _) => reason == Reason::ConditionError,
+        Verdict::Satisfied | Verdict::Waiting | Verdict::Ends(_) => false,
+    };
+    i.edges.iter().map(has_none).collect()
+}
+
 /// What one edge of an instance says; its condition is that of the instance's definition.
 pub(super) fn of_edge(
     state: &State,

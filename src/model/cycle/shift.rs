@@ -30,7 +30,7 @@ impl Cycle {
             CycleUnit::Run => return None,
             CycleUnit::Day => {
                 let date: Date = self.label().parse().ok()?;
-                return Cycle::parse(&date.checked_add(units.days()).ok()?.to_string()).ok();
+                return Self::parse(&date.checked_add(units.days()).ok()?.to_string()).ok();
             }
             CycleUnit::Hour => units.hours(),
             CycleUnit::Minute => units.minutes(),

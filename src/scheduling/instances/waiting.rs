@@ -7,7 +7,7 @@ use super::index::matching;
 use super::{InstanceTable, remove};
 use crate::model::cycle::{Cycle, Lag};
 use crate::model::id::{InstanceId, TaskId};
-use crate::model::instance::Instance;
+use crate::model::instance::{Edge, Instance};
 use crate::scheduling::ended::Standing;
 
 /// Why an edge may take another instance.
@@ -15,7 +15,8 @@ use crate::scheduling::ended::Standing;
 pub(in crate::scheduling) enum Need {
     /// It has none yet.
     Open,
-    /// The one that it has finally failed, was cancelled, or is gone from the store.
+    /// The one that it has finally failed, was cancelled, is gone from the store, or gives its
+    /// condition no answer.
     Broken,
 }
 
@@ -170,15 +171,15 @@ impl InstanceTable {
 
     fn filed(&self, id: &InstanceId) -> Option<Filed> {
         let i = self.open.get(id).filter(|i| i.is_waiting())?;
-        let need = |bound: Option<&InstanceId>| match bound {
+        let need = |edge: &Edge| match &edge.instance_id {
             None => Some(Need::Open),
-            Some(bound) => self.is_broken(bound).then_some(Need::Broken),
+            Some(bound) => (edge.unanswered || self.is_broken(bound)).then_some(Need::Broken),
         };
         let edges: Vec<(TaskId, i32, Need)> = i
             .edges
             .iter()
             .filter_map(|edge| {
-                let need = need(edge.instance_id.as_ref())?;
+                let need = need(edge)?;
                 Some((edge.task_id.clone(), edge.cycle_offset, need))
             })
             .collect();
@@ -192,5 +193,82 @@ impl InstanceTable {
             Some(Standing::Failed | Standing::Skipped) | None => true,
             Some(Standing::Open | Standing::Succeeded) => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::fixture;
+    use crate::model::instance::InstanceState;
+    use crate::model::spec::{DepType, Strength};
+    use crate::model::time::Timestamp;
+
+    fn task(name: &str) -> TaskId {
+        TaskId::parse(&format!("{name}.v1")).unwrap()
+    }
+
+    fn instance(name: &str, seq: u64, state: InstanceState) -> Instance {
+        let id = InstanceId::from_text(&format!("{name}-{seq}"));
+        let at = Timestamp::from_millis(i64::try_from(seq).unwrap());
+        Instance { created_seq: seq, ..fixture::instance(id, &task(name), state, at) }
+    }
+
+    fn bound(mut i: Instance, upstream: &str, to: Option<&Instance>) -> Instance {
+        i.edges.push(Edge {
+            task_id: task(upstream),
+            dep_type: DepType::Success,
+            strength: Strength::Strong,
+            instance_id: to.map(|to| to.instance_id.clone()),
+            cycle_offset: 0,
+            unanswered: false,
+        });
+        i
+    }
+
+    fn needs(table: &InstanceTable, cycle: &Cycle) -> Vec<(Need, usize)> {
+        let found = table.waiting_for(&task("a"), cycle, &|_| None);
+        found.into_iter().map(|(_, need, _, ids)| (need, ids.len())).collect()
+    }
+
+    /// However many wait for instances that are still at it, a wave looks at none of them.
+    #[test]
+    fn only_open_and_broken_edges_are_found() {
+        let mut table = InstanceTable::default();
+        let a = instance("a", 1, InstanceState::Running);
+        table.put(a.clone());
+        for seq in 2..100 {
+            table.put(bound(instance("b", seq, InstanceState::Pending), "a", Some(&a)));
+        }
+        assert_eq!(table.oldest_waiting(&task("b"), &a.cycle), None);
+        assert_eq!(needs(&table, &a.cycle), []);
+        table.put(bound(instance("b", 100, InstanceState::Pending), "a", None));
+        let oldest = table.oldest_waiting(&task("b"), &a.cycle).map(|i| i.created_seq);
+        assert_eq!((oldest, needs(&table, &a.cycle)), (Some(100), vec![(Need::Open, 1)]));
+        // The upstream ends badly: all that are bound to it may take another.
+        let failed = instance("a", 1, InstanceState::Failed);
+        table.put(failed.clone());
+        table.settle(&BTreeSet::from([failed.instance_id]));
+        let oldest = table.oldest_waiting(&task("b"), &a.cycle).map(|i| i.created_seq);
+        assert_eq!(oldest, Some(2));
+        assert_eq!(needs(&table, &a.cycle), [(Need::Open, 1), (Need::Broken, 98)]);
+    }
+
+    #[test]
+    fn rows_in_any_order_give_the_same_table() {
+        let a = instance("a", 1, InstanceState::Cancelled);
+        let b = bound(instance("b", 2, InstanceState::Pending), "a", Some(&a));
+        let c = bound(instance("c", 3, InstanceState::Blocked), "a", None);
+        let ids: BTreeSet<InstanceId> =
+            [&a, &b, &c].iter().map(|i| i.instance_id.clone()).collect();
+        let loaded = |rows: [&Instance; 3]| {
+            let mut table = InstanceTable::default();
+            rows.into_iter().for_each(|row| table.put(row.clone()));
+            table.settle(&ids);
+            table
+        };
+        let table = loaded([&a, &b, &c]);
+        assert_eq!(table.differences(&loaded([&c, &b, &a])), [""; 0]);
+        assert_eq!(needs(&table, &a.cycle), [(Need::Open, 1), (Need::Broken, 1)]);
     }
 }

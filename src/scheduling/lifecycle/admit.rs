@@ -28,7 +28,9 @@ fn one(turn: &mut Turn<'_>, id: &InstanceId) {
             turn.transition(id, InstanceState::Cancelled, Some(reason), |_| {});
         }
         Verdict::Blocked(reason, message) => {
+            let unanswered = edges::unanswered(turn.state, i);
             let tell = |i: &mut Instance| {
+                mark(i, &unanswered);
                 i.reason = Some(reason);
                 i.message = message;
             };
@@ -41,11 +43,21 @@ fn one(turn: &mut Turn<'_>, id: &InstanceId) {
         Verdict::Waiting => {
             let reason = Some(Reason::WaitingDependency);
             if state == InstanceState::Blocked {
-                turn.transition(id, InstanceState::Pending, reason, |i| i.message = None);
+                turn.transition(id, InstanceState::Pending, reason, |i| {
+                    i.message = None;
+                    mark(i, &[]);
+                });
             } else {
                 turn.update(id, "reason", |i| i.reason = reason);
             }
         }
+    }
+}
+
+/// Notes which edges have conditions without an answer.
+fn mark(i: &mut Instance, unanswered: &[bool]) {
+    for (at, edge) in i.edges.iter_mut().enumerate() {
+        edge.unanswered = unanswered.get(at).copied().unwrap_or(false);
     }
 }
 
@@ -63,6 +75,7 @@ fn ready(turn: &mut Turn<'_>, id: &InstanceId, degraded: bool) {
         i.dedup_key = dedup_key;
         i.degraded = degraded;
         i.held_since = None;
+        mark(i, &[]);
     });
     latest::by_ready(turn, &spec, id);
 }

@@ -26,6 +26,7 @@ pub(super) fn edges(turn: &Turn<'_>, spec: &TaskSpec, cycle: &Cycle, wave: &Wave
             strength: d.strength,
             instance_id: inside.or_else(newest),
             cycle_offset: d.cycle_offset,
+            unanswered: false,
         });
     }
     edges

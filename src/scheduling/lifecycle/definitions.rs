@@ -7,7 +7,7 @@ use super::super::ended::Standing;
 use super::super::registry::{self, Offer, Plan};
 use super::super::turn::Turn;
 use super::misfire::Unseen;
-use super::{admit, arrive, bind, boot, clock, hold, misfire};
+use super::{admit, appear, arrive, bind, boot, clock, hold, misfire};
 use crate::limits;
 use crate::model::event::Definitions;
 use crate::model::id::{InstanceId, TaskId};
@@ -86,6 +86,7 @@ pub(super) fn take_effect(turn: &mut Turn<'_>, changed: &Changed) {
         let followed = turn.state.instances.followed(task);
         turn.state.registry.forget_unused(task, &followed);
     }
+    appear::all(turn, changed);
     for spec in beside(turn, changed) {
         triggers(turn, &spec.task_id, Some(&spec));
     }

@@ -1,6 +1,7 @@
 //! The rules, one file per verb: what each kind of event does to the state.
 
 pub(super) mod admit;
+pub(super) mod appear;
 pub(super) mod arrive;
 pub(super) mod backfill;
 pub(super) mod bind;

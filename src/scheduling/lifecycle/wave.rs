@@ -57,7 +57,6 @@ pub(in super::super) fn create(turn: &mut Turn<'_>, birth: Birth) -> Made {
     }
     let spec = Arc::clone(&birth.spec);
     let quiet = birth.no_downstream;
-    let is_backfill = matches!(birth.trigger, Cause::Backfill { .. });
     let root = root(turn, birth);
     if let Some(key) = &root.dedup_key
         && let Some(holder) = turn.state.instances.dedup_holder(root.task_id.base(), key).cloned()
@@ -70,34 +69,48 @@ pub(in super::super) fn create(turn: &mut Turn<'_>, birth: Birth) -> Made {
     enter(turn, &mut wave, &root.task_id, &source.root);
     let mut fresh = BTreeSet::from([source.root.clone()]);
     let below = if quiet { Vec::new() } else { reach(turn, &spec) };
-    let mut made = Vec::new();
     turn.create(root);
     empty::filled(turn, &spec.task_id, &source.cycle);
-    for spec in below {
-        let Some((spec, cycle)) = part(turn, spec, &source.cycle) else { continue };
-        let taken = match bind::gather(turn, &spec, &cycle, &wave, &fresh) {
-            Some(id) => {
-                bind::rebind(turn, &id, &wave);
-                id
-            }
-            None => {
-                let id = derive(turn, &spec, cycle, &source, source.root.as_str(), &wave);
-                fresh.insert(id.clone());
-                made.push(MadeBelow { task_id: spec.task_id.clone(), instance_id: id.clone() });
-                id
-            }
-        };
-        enter(turn, &mut wave, &spec.task_id, &taken);
-        if !is_backfill {
-            latest::by_wave(turn, &spec, &taken, source.scheduled_time);
-        }
-        turn.admit_later(taken);
-    }
+    let identity = source.root.as_str();
+    let made = carry(turn, below, (&source, identity), (&mut wave, &mut fresh));
     if !quiet {
         bind::bind_waiting(turn, &wave);
     }
     turn.admit_later(source.root);
     Made::New(made)
+}
+
+/// Makes the instances of a wave, or takes up those that wait; tells what was made. `fresh` are
+/// those of the wave that were not taken up.
+pub(super) fn carry(
+    turn: &mut Turn<'_>,
+    below: Vec<Arc<TaskSpec>>,
+    (source, identity): (&Source, &str),
+    (wave, fresh): (&mut Wave, &mut BTreeSet<InstanceId>),
+) -> Vec<MadeBelow> {
+    let is_backfill = turn.state.instances.is_backfill(&source.root);
+    let mut made = Vec::new();
+    for spec in below {
+        let Some((spec, cycle)) = part(turn, spec, &source.cycle) else { continue };
+        let taken = match bind::gather(turn, &spec, &cycle, wave, fresh) {
+            Some(id) => {
+                bind::rebind(turn, &id, wave);
+                id
+            }
+            None => {
+                let id = derive(turn, &spec, cycle, source, identity, wave);
+                fresh.insert(id.clone());
+                made.push(MadeBelow { task_id: spec.task_id.clone(), instance_id: id.clone() });
+                id
+            }
+        };
+        enter(turn, wave, &spec.task_id, &taken);
+        if !is_backfill {
+            latest::by_wave(turn, &spec, &taken, source.scheduled_time);
+        }
+        turn.admit_later(taken);
+    }
+    made
 }
 
 /// The instances that take part in a wave, by their tasks.

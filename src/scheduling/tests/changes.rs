@@ -26,19 +26,70 @@ fn bound(bench: &Bench, of: &InstanceId) -> Option<InstanceId> {
 }
 
 #[test]
-fn rule_9_a_task_that_appears_in_the_night_takes_up_what_is_not_final_and_nothing_else() {
+fn rule_9_a_dependent_that_appears_in_the_night_gets_what_is_not_final_and_nothing_else() {
     let mut bench = Bench::new(vec![root("a")]);
     bench.run_for("a", "2026-11-29");
     bench.drain();
     let running = bench.run("a");
-    // The dependent comes in the middle: no instance of it appears by itself, …
-    bench.specs(vec![root("a"), waits("b"), after("c", &["a"])]);
-    assert_eq!((bench.of("b").len(), bench.of("c").len()), (0, 0));
-    // … but one that is made binds to what is there, used before or not (rule 2).
+    // They come in the middle: a triggered one waits for its trigger, a derived one for `a`.
+    let all = || vec![root("a"), waits("b"), after("c", &["a"]), after("d", &["c"])];
+    bench.specs(all());
+    assert_eq!(bench.of("b").len(), 0);
+    assert_eq!((bench.states("c"), bench.states("d")), (vec![Pending], vec![Pending]));
+    let c = bench.of("c")[0].clone();
+    assert_eq!((c.cycle.label(), &c.root), ("2026-11-30", &running));
+    assert_eq!(c.edges[0].instance_id, Some(running.clone()));
+    assert_eq!(bench.of("d")[0].edges[0].instance_id, Some(c.instance_id));
+    // One that is submitted binds to what is there, used before or not (rule 2).
     let b = bench.run("b");
     assert_eq!(bound(&bench, &b), Some(running));
+    // The same once more, and after a restart, makes no second one.
+    bench.specs(all());
+    bench.restart(0, all());
+    let hello = bench.hello();
+    let on =
+        crate::model::event::AttemptRef { ..bench.attempt(&bench.of("a")[1].instance_id.clone()) };
+    bench.event(crate::model::event::Event::ExecutorConnected(crate::model::event::Hello {
+        running: vec![on],
+        ..hello
+    }));
     bench.drain();
-    assert_eq!(bench.instance(&b).state, Succeeded);
+    for name in ["b", "c", "d"] {
+        assert_eq!(bench.states(name), [Succeeded], "{name}");
+    }
+}
+
+#[test]
+fn rule_9_a_fan_in_that_appears_is_one_a_wave() {
+    let mut bench = Bench::new(vec![root("a"), after("x", &["a"]), after("y", &["a"])]);
+    bench.run("a");
+    bench.pass(1);
+    bench.run("a");
+    bench.specs(vec![
+        root("a"),
+        after("x", &["a"]),
+        after("y", &["a"]),
+        after("c", &["x", "y", "a"]),
+    ]);
+    assert_eq!(bench.states("c"), [Pending; 2]);
+    for n in 0..2 {
+        let of = |name: &str| Some(bench.of(name)[n].instance_id.clone());
+        let edges: Vec<_> = bench.of("c")[n].edges.iter().map(|e| e.instance_id.clone()).collect();
+        assert_eq!(edges, [of("x"), of("y"), of("a")]);
+    }
+    bench.drain();
+    assert_eq!(bench.states("c"), [Succeeded; 2]);
+}
+
+#[test]
+fn rule_9_a_daily_side_input_starts_no_run_that_appears() {
+    let mut bench = Bench::new(vec![on_event("f", "go"), root("x")]);
+    bench.run("x");
+    bench.specs(vec![on_event("f", "go"), root("x"), after("g", &["f", "x"])]);
+    assert_eq!(bench.of("g").len(), 0);
+    bench.emit("go");
+    bench.drain();
+    assert_eq!(bench.states("g"), [Succeeded]);
 }
 
 #[test]
@@ -188,8 +239,7 @@ fn rule_9_an_instance_follows_the_revision_in_force_until_its_first_start() {
 
 #[test]
 fn rule_9_a_rollback_is_a_change_of_the_edges_too() {
-    let free = root("b");
-    let mut bench = Bench::new(vec![root("a"), free.clone()]);
+    let mut bench = Bench::new(vec![root("a"), root("b")]);
     bench.specs(vec![root("a"), waits("b")]);
     let b = bench.run("b");
     assert_eq!(bench.instance(&b).state, Pending);

@@ -224,7 +224,7 @@ fn rule_7_only_the_newest_cycles_of_a_task_are_kept_and_each_for_the_retention_t
     let mut a = TaskSpec { triggers: vec![second_by_second(Misfire::Skip)], ..task("a") };
     a.cycle = Some(CycleRule { unit: CycleUnit::Minute, offset: 0 });
     let mut bench = Bench::new(vec![a.clone()]);
-    bench.restart(DAY, vec![a.clone()]);
+    bench.restart(DAY, vec![a]);
     assert_eq!(empty(&bench).len(), limits::EMPTY_CYCLES_MAX);
     assert!(bench.rows.contains_key(&RowKey::EmptyCycle {
         task_id: id("a"),

@@ -246,11 +246,31 @@ fn rule_6_a_condition_without_an_answer_heals_when_the_upstream_runs_again() {
     assert_eq!(bench.standing(&b), (Blocked, Some(Reason::ConditionError)));
     bench.pass(1);
     let again = bench.run("a");
-    // Its edge is bound to one that SUCCEEDED: a derived task gets an instance of its own (rule 3).
+    assert_eq!(bench.standing(&b), (Pending, Some(Reason::WaitingDependency)));
     let mut done = bench.end(&again, crate::model::event::Outcome::Exited { code: 0 }, false);
     done.result.output = Some(serde_json::json!({"rows": 2}));
     bench.report(crate::model::event::Report::Finished(Box::new(done)));
-    assert_eq!(bench.states("b").last(), Some(&Running));
+    assert_eq!(bench.states("b"), [Running], "healed, not doubled");
+}
+
+#[test]
+fn rule_6_of_a_triggered_task_only_the_edge_without_an_answer_takes_the_next() {
+    let mut b = gated("b", "a", Strength::Strong, "output.rows > 0");
+    b.depends_on.push(edge("x", Strength::Strong));
+    b.depends_on.push(edge("y", Strength::Strong));
+    let b = TaskSpec { triggers: root("b").triggers, cycle: root("b").cycle, ..b };
+    let mut bench = Bench::new(vec![root("a"), root("x"), root("y"), b]);
+    bench.run("a");
+    let x = bench.run("x");
+    bench.drain();
+    let b = bench.run("b");
+    assert_eq!(bench.standing(&b), (Blocked, Some(Reason::ConditionError)));
+    bench.pass(1);
+    bench.run("x");
+    assert_eq!(bench.instance(&b).edges[1].instance_id, Some(x), "no other edge is bound anew");
+    let again = bench.run("a");
+    assert_eq!(bench.instance(&b).edges[0].instance_id, Some(again));
+    assert_eq!(bench.instance(&b).state, Pending);
 }
 
 #[test]
