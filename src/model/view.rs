@@ -87,7 +87,11 @@ impl InstanceView {
                 let satisfied = match (edge.strength, end) {
                     (_, Some((InstanceState::Succeeded, _))) => true,
                     (Strength::Weak, Some((_, is_final))) => is_final,
-                    (Strength::Strong, Some(_)) | (_, None) => false,
+                    // A cycle without an instance ended it (docs/waves.md, rule 7).
+                    (Strength::Weak, None) => {
+                        edge.instance_id.is_none() && i.ready_at.is_some() && !i.degraded
+                    }
+                    (Strength::Strong, Some(_) | None) => false,
                 };
                 DependencyView {
                     task_id: edge.task_id.clone(),

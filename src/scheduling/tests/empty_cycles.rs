@@ -13,6 +13,7 @@ use crate::model::spec::{
     CronTrigger, Dependency, FirePolicy, Misfire, Overlap, Strength, TaskSpec, Trigger,
 };
 use crate::model::trigger::TriggerKind;
+use crate::model::view::InstanceView;
 
 const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
@@ -53,6 +54,8 @@ fn rule_7_a_fire_that_makes_nothing_ends_open_edges_to_its_cycle() {
     let message = bench.instance(&hard).message.clone().expect("words for a person");
     assert!(message.contains("PAUSED") && message.contains("--cycle 2026-11-30"), "{message}");
     assert_eq!(bench.standing(&soft), (Running, None));
+    let shown = |of| InstanceView::new(bench.instance(of), None, &|_| None).dependencies;
+    assert!(shown(&soft)[0].satisfied && !shown(&hard)[0].satisfied);
     assert_eq!(bench.instance(&tomorrow).state, Pending, "another cycle");
 }
 
