@@ -2,11 +2,16 @@
 //! over their rows.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
+use super::agenda::Due;
 use super::instances::{looked_for, remove};
+use super::state::State;
 use crate::model::cycle::{Cycle, Lag};
 use crate::model::empty_cycle::EmptyCycle;
 use crate::model::id::TaskId;
+use crate::model::settings;
+use crate::model::spec::TaskSpec;
 use crate::model::time::Timestamp;
 
 /// The empty cycles of all tasks.
@@ -72,5 +77,34 @@ impl EmptyCycles {
             });
         }
         removed
+    }
+}
+
+impl State {
+    /// Puts in a cycle without an instance, new or changed.
+    pub(super) fn index_empty_cycle(&mut self, empty: EmptyCycle) {
+        self.unindex_empty_cycle(&empty.task_id, &empty.cycle);
+        let due = Due::ForgetCycle(empty.task_id.clone(), empty.cycle.clone());
+        self.agenda.add(self.forget_cycle_at(empty.last), due);
+        self.empty_cycles.put(empty);
+    }
+
+    /// Takes it out; says whether it was there.
+    pub(super) fn unindex_empty_cycle(&mut self, task: &TaskId, cycle: &Cycle) -> bool {
+        let Some(old) = self.empty_cycles.remove(task, cycle) else { return false };
+        let due = Due::ForgetCycle(old.task_id, old.cycle);
+        self.agenda.remove(self.forget_cycle_at(old.last), due);
+        true
+    }
+
+    /// How long anything of a task may wait, and is kept.
+    pub(super) fn retention(&self, spec: Option<&TaskSpec>) -> Duration {
+        let own = spec.and_then(|spec| spec.retention).and_then(|retention| retention.days);
+        own.map_or_else(|| self.settings.retention(), settings::days)
+    }
+
+    /// Until when a fire without an instance is remembered: nothing waits for longer.
+    pub(super) fn forget_cycle_at(&self, fired: Timestamp) -> Timestamp {
+        fired.plus(self.settings.retention())
     }
 }

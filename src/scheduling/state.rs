@@ -7,7 +7,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::tz::TimeZone;
 
@@ -23,14 +22,12 @@ use super::roster::{Roster, Usage};
 use super::zones::Zones;
 use crate::limits;
 use crate::model::command::FileWatch;
-use crate::model::cycle::Cycle;
-use crate::model::empty_cycle::EmptyCycle;
 use crate::model::id::{InstanceId, LogSeq, TaskId};
 use crate::model::instance::{Instance, InstanceState, Pause};
 use crate::model::jump::Jumps;
 use crate::model::record::{Arrival, ArrivalKey, Hold, Row, Submission, Target};
 use crate::model::request::StopMode;
-use crate::model::settings::{self, Settings};
+use crate::model::settings::Settings;
 use crate::model::spec::{TaskSpec, Trigger, TriggerKind};
 use crate::model::time::Timestamp;
 
@@ -232,33 +229,6 @@ impl State {
         }
     }
 
-    /// Puts in a cycle without an instance, new or changed.
-    pub(super) fn index_empty_cycle(&mut self, empty: EmptyCycle) {
-        self.unindex_empty_cycle(&empty.task_id, &empty.cycle);
-        let due = Due::ForgetCycle(empty.task_id.clone(), empty.cycle.clone());
-        self.agenda.add(self.forget_cycle_at(empty.last), due);
-        self.empty_cycles.put(empty);
-    }
-
-    /// Takes it out; says whether it was there.
-    pub(super) fn unindex_empty_cycle(&mut self, task: &TaskId, cycle: &Cycle) -> bool {
-        let Some(old) = self.empty_cycles.remove(task, cycle) else { return false };
-        let due = Due::ForgetCycle(old.task_id, old.cycle);
-        self.agenda.remove(self.forget_cycle_at(old.last), due);
-        true
-    }
-
-    /// How long anything of a task may wait, and is kept.
-    pub(super) fn retention(&self, spec: Option<&TaskSpec>) -> Duration {
-        let own = spec.and_then(|spec| spec.retention).and_then(|retention| retention.days);
-        own.map_or_else(|| self.settings.retention(), settings::days)
-    }
-
-    /// Until when a fire without an instance is remembered: nothing waits for longer.
-    pub(super) fn forget_cycle_at(&self, fired: Timestamp) -> Timestamp {
-        fired.plus(self.settings.retention())
-    }
-
     /// Puts in a file that was taken, new or changed.
     pub(super) fn index_arrival(&mut self, arrival: Arrival) {
         let key = arrival.key();
@@ -418,9 +388,8 @@ fn deadlines(i: &Instance) -> Vec<(Timestamp, Due)> {
         due.extend(i.not_before.map(|at| (at, Due::NotBefore(id.clone()))));
         due.extend(i.expires_at.map(|at| (at, Due::Expires(id.clone()))));
         // While it is held its dependency clock stands still (docs/waves.md, rule 11).
-        if i.held_since.is_none() {
-            due.extend(i.dependency_deadline.map(|at| (at, Due::DependencyDeadline(id.clone()))));
-        }
+        let deadline = i.dependency_deadline.filter(|_| i.held_since.is_none());
+        due.extend(deadline.map(|at| (at, Due::DependencyDeadline(id.clone()))));
     }
     if i.is_open()
         && let Some(until) = i.paused.as_ref().and_then(|p| p.until)
