@@ -111,6 +111,9 @@ pub const FIRE_LATE: Duration = Duration::from_secs(60);
 pub const CLOCK_CORRECTION: Duration = Duration::from_secs(3 * 3600);
 /// A difference between the wall clock and the time since the boot that is a step of the clock.
 pub const CLOCK_STEP: Duration = Duration::from_secs(1);
+/// Cycles of a task in which it fired but made no instance that are remembered, the newest: open
+/// edges to them end.
+pub const EMPTY_CYCLES_MAX: usize = 256;
 /// Rows after which a commit is made before more events are handled.
 pub const COMMIT_ROWS: usize = 1024;
 /// Instances that one backfill may make, and nominal times that it may go through: all of it is one

@@ -16,8 +16,10 @@ use super::id::InstanceId;
 use super::time::Timestamp;
 
 mod range;
+mod shift;
 
 pub use self::range::{CycleRange, RangeError};
+pub use self::shift::Lag;
 
 /// The unit of a task's cycles, from fine to coarse.
 #[derive(

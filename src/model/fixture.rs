@@ -117,6 +117,8 @@ pub(crate) fn instance(
         stopping: None,
         dedup_key: None,
         dependency_deadline: None,
+        held_since: None,
+        expires_at: None,
         attempts: Vec::new(),
     }
 }

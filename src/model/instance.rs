@@ -257,6 +257,12 @@ pub struct Edge {
     pub strength: Strength,
     /// The instance that counts; `None`: the edge is open.
     pub instance_id: Option<InstanceId>,
+    /// Which cycle of the upstream is waited for, in its own units: 0 its same one.
+    #[serde(default)]
+    pub cycle_offset: i32,
+    /// Its condition has no answer from that instance: it takes the next one.
+    #[serde(default)]
+    pub unanswered: bool,
 }
 
 /// Who paused something, why and for how long.
@@ -406,6 +412,13 @@ pub struct Instance {
     pub dedup_key: Option<String>,
     /// When waiting for dependencies runs out.
     pub dependency_deadline: Option<Timestamp>,
+    /// Since when that clock stands still, because something holds it: the instance, its task, its
+    /// queue or everything is paused.
+    #[serde(default)]
+    pub held_since: Option<Timestamp>,
+    /// When it has waited for longer than anything may; `None`: an earlier version made it.
+    #[serde(default)]
+    pub expires_at: Option<Timestamp>,
     /// All attempts, oldest first.
     pub attempts: Vec<Attempt>,
 }

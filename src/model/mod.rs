@@ -8,6 +8,7 @@ pub mod command;
 pub mod condition;
 pub mod cron;
 pub mod cycle;
+pub mod empty_cycle;
 pub mod engines;
 pub mod event;
 pub mod every;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::backfill::Backfilled;
+use super::empty_cycle::EmptyCycle;
 use super::id::{ExecutorId, InstanceId, LogSeq, QueueName, TaskId};
 use super::instance::{Instance, InstanceState, Pause, Reason};
 use super::jump::Jumps;
@@ -234,6 +235,25 @@ pub enum FireOutcome {
     RolledOutElsewhere,
 }
 
+impl FireOutcome {
+    /// The name as the contract spells it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Instance => "INSTANCE",
+            Self::SkippedOverlap => "SKIPPED_OVERLAP",
+            Self::Missed => "MISSED",
+            Self::Coalesced => "COALESCED",
+            Self::Paused => "PAUSED",
+            Self::Disabled => "DISABLED",
+            Self::Unresolved => "UNRESOLVED",
+            Self::RejectedParams => "REJECTED_PARAMS",
+            Self::Duplicate => "DUPLICATE",
+            Self::RolledOutElsewhere => "ROLLED_OUT_ELSEWHERE",
+        }
+    }
+}
+
 /// A row of the ledger: `count` nominal fires from `from` to `to`, all with one outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -430,6 +450,8 @@ pub enum Row {
     Hold(Hold),
     /// What jumps of the clock left behind at a time trigger.
     Jumps(Jumps),
+    /// A cycle in which a task fired but made no instance.
+    EmptyCycle(EmptyCycle),
 }
 
 /// What a row is about.
@@ -486,6 +508,13 @@ pub enum RowKey {
         /// Of which trigger.
         trigger: String,
     },
+    /// An empty cycle.
+    EmptyCycle {
+        /// Of which task.
+        task_id: TaskId,
+        /// Its label.
+        cycle: String,
+    },
 }
 
 impl Row {
@@ -510,6 +539,9 @@ impl Row {
             Self::Hold(h) => RowKey::Hold { target: h.target.clone() },
             Self::Jumps(j) => {
                 RowKey::Jumps { task_id: j.task_id.clone(), trigger: j.trigger.clone() }
+            }
+            Self::EmptyCycle(e) => {
+                RowKey::EmptyCycle { task_id: e.task_id.clone(), cycle: e.cycle.label().to_owned() }
             }
         }
     }

@@ -29,6 +29,20 @@ pub struct Settings {
     pub heartbeat: Duration,
 }
 
+impl Settings {
+    /// How long finished things are kept that no task says otherwise about.
+    #[must_use]
+    pub fn retention(&self) -> Duration {
+        days(self.retention_days)
+    }
+}
+
+/// So many days of 24 hours.
+#[must_use]
+pub const fn days(days: u32) -> Duration {
+    Duration::from_secs(days as u64 * 86_400)
+}
+
 /// One executor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutorSettings {

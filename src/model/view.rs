@@ -114,7 +114,13 @@ impl InstanceView {
             .iter()
             .map(|edge| {
                 let end = edge.instance_id.as_ref().and_then(upstream);
-                let satisfied = end.is_some_and(|upstream| upstream.satisfies(edge));
+                // A WEAK edge without an instance that held: a cycle that made none ended it
+                // (docs/waves.md, rule 7).
+                let ended = edge.instance_id.is_none()
+                    && edge.strength == Strength::Weak
+                    && i.ready_at.is_some()
+                    && !i.degraded;
+                let satisfied = end.map_or(ended, |upstream| upstream.satisfies(edge));
                 DependencyView {
                     task_id: edge.task_id.clone(),
                     dep_type: edge.dep_type,
@@ -388,7 +394,15 @@ mod tests {
             up.outputs = outputs.cloned().map(Arc::new);
             let mut down = fixture::instance(InstanceId::from_text("down"), &id("down"), state, at);
             let (task_id, instance_id) = (up.task_id.clone(), Some(instance_id));
-            down.edges = vec![Edge { task_id, dep_type, strength, instance_id }].into();
+            down.edges = vec![Edge {
+                task_id,
+                dep_type,
+                strength,
+                instance_id,
+                cycle_offset: 0,
+                unanswered: false,
+            }]
+            .into();
             let view = InstanceView::new(&down, None, &|_| Some(Upstream::of(&up)));
             view.dependencies[0].satisfied
         };

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::error::StoreError;
+use crate::model::empty_cycle::EmptyCycle;
 use crate::model::instance::Instance;
 use crate::model::jump::Jumps;
 use crate::model::record::{
@@ -44,6 +45,7 @@ enum StoredRow<'a> {
     Submission(Cow<'a, Submission>),
     Hold(Cow<'a, Hold>),
     Jumps(Cow<'a, Jumps>),
+    EmptyCycle(Cow<'a, EmptyCycle>),
 }
 
 #[derive(Deserialize)]
@@ -144,7 +146,8 @@ pub(super) fn instance(bytes: &[u8]) -> Result<Instance, StoreError> {
         | StoredRow::Arrival(_)
         | StoredRow::Submission(_)
         | StoredRow::Hold(_)
-        | StoredRow::Jumps(_) => Err(StoreError::Unreadable {
+        | StoredRow::Jumps(_)
+        | StoredRow::EmptyCycle(_) => Err(StoreError::Unreadable {
             what: "instance",
             problem: "it is a row of another kind".to_owned(),
         }),
@@ -196,6 +199,7 @@ fn row_bytes(row: &Row) -> Result<Vec<u8>, StoreError> {
         Row::Submission(s) => StoredRow::Submission(Cow::Borrowed(s)),
         Row::Hold(h) => StoredRow::Hold(Cow::Borrowed(h)),
         Row::Jumps(j) => StoredRow::Jumps(Cow::Borrowed(j)),
+        Row::EmptyCycle(e) => StoredRow::EmptyCycle(Cow::Borrowed(e)),
     };
     seal("row", &stored)
 }
@@ -210,6 +214,7 @@ fn owned(stored: StoredRow<'_>) -> Row {
         StoredRow::Submission(s) => Row::Submission(s.into_owned()),
         StoredRow::Hold(h) => Row::Hold(h.into_owned()),
         StoredRow::Jumps(j) => Row::Jumps(j.into_owned()),
+        StoredRow::EmptyCycle(e) => Row::EmptyCycle(e.into_owned()),
     }
 }
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::model::cycle::Cycle;
+use crate::model::empty_cycle::EmptyCycle;
 use crate::model::event::{FileIdentity, SpecError};
 use crate::model::fixture as plain;
 use crate::model::id::{ExecutorId, InstanceId, Lease, LogSeq, TaskId};
@@ -82,12 +84,16 @@ fn full_instance() -> Instance {
             dep_type: DepType::DataReady,
             strength: Strength::Weak,
             instance_id: Some(id(1)),
+            cycle_offset: -1,
+            unanswered: true,
         }]),
         degraded: true,
         paused: Some(pause()),
         stopping: Some(Stopping::Replace),
         dedup_key: Some("k".to_owned()),
         dependency_deadline: Some(at(6)),
+        held_since: Some(at(5)),
+        expires_at: Some(at(7)),
         attempts: vec![Attempt {
             attempt: 1,
             lease: Lease(7),
@@ -283,6 +289,14 @@ pub(super) fn one_of_each() -> Batch {
         since: at(1),
         skipped: vec![Skipped { seq: LogSeq(5), fire: ledger_row(&a, 5), but: Vec::new() }],
         done: vec![Span { after: at(6), to: at(9) }],
+    }));
+    rows.push(Row::EmptyCycle(EmptyCycle {
+        task_id: a,
+        cycle: Cycle::parse("2026-11-30T14").unwrap(),
+        first: at(6),
+        last: at(9),
+        outcome: FireOutcome::Missed,
+        reason: Some("due while no daemon ran".to_owned()),
     }));
     let mut batch = batch(LogSeq(0), records, rows);
     batch.rows.insert(RowKey::Instance { instance_id: id(99) }, None);

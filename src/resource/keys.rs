@@ -19,6 +19,7 @@
 //! | `s` | submission key | the submission |
 //! | `h` | target | the hold |
 //! | `j` | task, trigger | jumps of the clock |
+//! | `e` | task, cycle | the empty cycle |
 //! | `m` | a name | about the store itself |
 //! | `~` | a key, part number | a part of that key's long value (`sled_store` only) |
 
@@ -40,11 +41,12 @@ const ARRIVAL: u8 = b'a';
 const SUBMISSION: u8 = b's';
 const HOLD: u8 = b'h';
 const JUMPS: u8 = b'j';
+const EMPTY_CYCLE: u8 = b'e';
 const PART: u8 = b'~';
 
 /// The prefixes of the rows themselves, indexes left out.
-pub(super) const ROWS: [u8; 8] =
-    [TASK, REVISION, CURSOR, ARRIVAL, SUBMISSION, HOLD, JUMPS, INSTANCE];
+pub(super) const ROWS: [u8; 9] =
+    [TASK, REVISION, CURSOR, ARRIVAL, SUBMISSION, HOLD, JUMPS, EMPTY_CYCLE, INSTANCE];
 
 /// How far the journal has been applied.
 pub(super) const APPLIED: &[u8] = b"mapplied";
@@ -225,6 +227,9 @@ pub(super) fn row(of: &RowKey) -> Vec<u8> {
             key(HOLD, &[&digest(&[kind, id])])
         }
         RowKey::Jumps { task_id, trigger } => key(JUMPS, &[&of_task(task_id), &digest(&[trigger])]),
+        RowKey::EmptyCycle { task_id, cycle } => {
+            key(EMPTY_CYCLE, &[&of_task(task_id), &digest(&[cycle])])
+        }
     }
 }
 

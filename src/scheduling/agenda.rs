@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::model::cycle::Cycle;
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::record::{ArrivalKey, Target};
 use crate::model::time::Timestamp;
@@ -22,10 +23,14 @@ pub(super) enum Due {
     NotBefore(InstanceId),
     /// The end of waiting for dependencies.
     DependencyDeadline(InstanceId),
+    /// The end of waiting for whatever.
+    Expires(InstanceId),
     /// The end of a pause.
     PauseEnds(Target),
     /// A file that was taken has been gone for long enough to be forgotten.
     Forget(ArrivalKey),
+    /// A cycle without an instance has been remembered for long enough.
+    ForgetCycle(TaskId, Cycle),
     /// An answer has been kept for a repetition for long enough.
     ForgetAnswer(String),
 }

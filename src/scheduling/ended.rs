@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::model::cycle::Cycle;
 use crate::model::id::{InstanceId, TaskId};
-use crate::model::instance::{Instance, InstanceState, Reason};
+use crate::model::instance::{Cause, Instance, InstanceState, Reason};
 use crate::model::output::Outputs;
 use crate::model::spec::JsonMap;
 use crate::model::time::Timestamp;
@@ -28,6 +28,8 @@ pub(super) struct Ended {
     pub(super) output: Option<Value>,
     pub(super) outputs: Option<Arc<Outputs>>,
     pub(super) last: LastInstance,
+    /// A backfill made it.
+    pub(super) is_backfill: bool,
 }
 
 /// How an upstream stands, as an edge sees it.
@@ -76,6 +78,11 @@ pub(super) fn may_be_retried(ended: InstanceState) -> bool {
     matches!(ended, InstanceState::Failed | InstanceState::Timeout)
 }
 
+/// Whether a backfill made an instance.
+pub(super) fn is_backfill(i: &Instance) -> bool {
+    matches!(i.trigger, Cause::Backfill { .. })
+}
+
 /// What a list of tasks shows of its newest instance.
 pub(super) fn last(i: &Instance) -> LastInstance {
     LastInstance {
@@ -92,6 +99,7 @@ pub(super) fn last(i: &Instance) -> LastInstance {
 pub(super) fn ended(i: &Instance) -> Ended {
     Ended {
         last: last(i),
+        is_backfill: is_backfill(i),
         instance_id: i.instance_id.clone(),
         task_id: i.task_id.clone(),
         created_seq: i.created_seq,

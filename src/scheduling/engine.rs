@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::answers;
 use super::forecast;
 use super::lifecycle::{
-    admit, arrive, backfill, cancel, clock, connect, data, definitions, dispatch, emit, pause,
-    priority, repeat, report, retry, rollback, stop, submit, tick,
+    admit, arrive, backfill, cancel, clock, connect, data, definitions, dispatch, emit, hold,
+    pause, priority, repeat, report, retry, rollback, stop, submit, tick,
 };
 use super::state::{Process, State};
 use super::turn::Turn;
@@ -49,6 +49,7 @@ impl Engine {
         let (version, pid) = (turn.state.process.version.clone(), turn.state.process.pid);
         turn.record(Record::DaemonStarted { version, pid });
         clock::bound_waits(&mut turn);
+        hold::complete(&mut turn);
         turn.finish()
     }
 

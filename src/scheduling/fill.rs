@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::edges::{self, Verdict};
 use super::state::State;
 use crate::model::instance::Instance;
 use crate::model::params;
@@ -43,11 +44,12 @@ pub(super) fn texts(errors: &[params::ParamError]) -> String {
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// `SCHED_DEPS`: per upstream task its instance, state, parameters, output and the files that were
-/// found of its outputs.
+/// `SCHED_DEPS`: per upstream task its instance, state, parameters, output, the files that were found
+/// of its outputs, and whether what was waited for has come, which a degraded run must know.
 pub(super) fn deps(state: &State, i: &Instance) -> Value {
     let mut deps = JsonMap::new();
-    for edge in i.edges.iter() {
+    let spec = state.spec_of(i);
+    for (at, edge) in i.edges.iter().enumerate() {
         let id = edge.instance_id.as_ref();
         let result = id.and_then(|id| state.instances.result_of(id));
         let ended = id.and_then(|id| state.instances.state_of(id));
@@ -59,6 +61,7 @@ pub(super) fn deps(state: &State, i: &Instance) -> Value {
                 "instanceId": id,
                 "state": ended.map(|(state, _)| state),
                 "params": result.map(|(params, _)| params),
+                "satisfied": edges::of_edge(state, spec.as_deref(), i, at) == Verdict::Satisfied,
                 "output": result.and_then(|(_, output)| output),
                 "outputs": found.map_or(&[][..], |outputs| &outputs.paths),
             }),

@@ -182,7 +182,10 @@ impl Graph {
         }
         self.level_groups();
         let id = |node| self.edges.node_weight(node).map(|weight| &weight.id);
-        first.into_iter().filter_map(id).map(|id| self.ambiguity(id)).collect()
+        let mut faults: Vec<Fault> =
+            first.into_iter().filter_map(id).map(|id| self.ambiguity(id)).collect();
+        faults.extend(self.not_of_unit());
+        faults
     }
 
     /// The versions that share cycles.

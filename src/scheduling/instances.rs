@@ -6,17 +6,21 @@
 //! may be again is bound to it. All indexes are derived from the rows: loading the rows anew gives
 //! an equal table.
 
+mod change;
 mod index;
 mod outputs;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use self::index::{entry, matching, remove};
-use super::ended::{Ended, Standing, ended, last, may_be_retried, standing};
-use crate::model::cycle::{Cycle, CycleUnit};
+pub(super) use self::index::{looked_for, remove};
+pub(super) use self::waiting::Need;
+use self::waiting::Waiting;
+use super::ended::{Ended, Standing, ended, is_backfill, last, may_be_retried, standing};
+use crate::model::cycle::{Cycle, CycleUnit, Lag};
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::{Instance, InstanceState};
 use crate::model::spec::JsonMap;
@@ -44,10 +48,8 @@ pub(super) struct InstanceTable {
     /// Instances that an edge binds to the key, with the edge's place among theirs: open ones, and
     /// those that may be tried again.
     bound_to: BTreeMap<InstanceId, BTreeSet<(InstanceId, usize)>>,
-    /// PENDING and BLOCKED instances that have an edge to the task, by date and cycle.
-    waiting_on: BTreeMap<TaskId, BTreeMap<String, BTreeMap<Cycle, BTreeSet<InstanceId>>>>,
-    /// PENDING and BLOCKED instances of a task and cycle, in the order of their creation.
-    waiting_of: BTreeMap<TaskId, BTreeMap<Cycle, BTreeMap<u64, InstanceId>>>,
+    /// PENDING and BLOCKED instances with an edge that is open or broken.
+    waiting: Waiting,
     /// Instances that no attempt has been made of yet, by the file that they were made for.
     awaiting_file: BTreeMap<String, BTreeSet<InstanceId>>,
     /// Key taken by whom, per base id; open and succeeded ones only.
@@ -107,30 +109,6 @@ impl InstanceTable {
         self.deciding.get(id).copied()
     }
 
-    /// PENDING and BLOCKED instances with an edge to the task.
-    pub(super) fn waiting_on(&self, task: &TaskId) -> Vec<InstanceId> {
-        let dates = self.waiting_on.get(task).into_iter().flat_map(BTreeMap::values);
-        dates.flat_map(BTreeMap::values).flatten().cloned().collect()
-    }
-
-    /// Those of them whose cycle matches.
-    pub(super) fn waiting_on_in(&self, task: &TaskId, cycle: &Cycle) -> Vec<InstanceId> {
-        let Some(cycles) = self.waiting_on.get(task).and_then(|d| d.get(cycle.date())) else {
-            return Vec::new();
-        };
-        matching(cycles, cycle).flat_map(|(_, ids)| ids).cloned().collect()
-    }
-
-    /// PENDING and BLOCKED instances of a task and cycle, oldest first.
-    pub(super) fn waiting_of(
-        &self,
-        task: &TaskId,
-        cycle: &Cycle,
-    ) -> impl Iterator<Item = &Instance> {
-        let ids = self.waiting_of.get(task).and_then(|cycles| cycles.get(cycle));
-        ids.into_iter().flat_map(BTreeMap::values).filter_map(|id| self.get(id))
-    }
-
     /// Instances made for this file that no attempt has been made of yet.
     pub(super) fn awaiting_file(&self, path: &str) -> impl Iterator<Item = &Instance> {
         let ids = self.awaiting_file.get(path).into_iter().flatten();
@@ -168,6 +146,12 @@ impl InstanceTable {
         open.or_else(|| self.ended.get(id).map(|e| (e.state, true)))
     }
 
+    /// Whether a backfill made it, as far as the table knows.
+    pub(super) fn is_backfill(&self, id: &InstanceId) -> bool {
+        let open = self.get(id).map(is_backfill);
+        open.or_else(|| self.ended.get(id).map(|e| e.is_backfill)).unwrap_or(false)
+    }
+
     pub(super) fn cycle_of(&self, id: &InstanceId) -> Option<&Cycle> {
         let open = self.open.get(id).map(|i| &i.cycle);
         open.or_else(|| self.ended.get(id).map(|e| &e.cycle))
@@ -179,11 +163,17 @@ impl InstanceTable {
         open.or_else(|| self.ended.get(id).map(|e| (&*e.runtime_params, e.output.as_ref())))
     }
 
-    /// The newest instance of any of these tasks whose cycle matches (docs/waves.md, rule 2).
-    pub(super) fn newest_matching(&self, tasks: &[TaskId], cycle: &Cycle) -> Option<InstanceId> {
-        let dates = tasks.iter().filter_map(|task| self.by_cycle.get(task)?.get(cycle.date()));
+    /// The newest instance of any of these tasks whose cycle an edge of an instance of this cycle
+    /// looks for (docs/waves.md, rule 2).
+    pub(super) fn newest_matching(
+        &self,
+        tasks: &[TaskId],
+        cycle: &Cycle,
+        lag: Option<&Lag>,
+    ) -> Option<InstanceId> {
+        let dates = tasks.iter().filter_map(|task| self.by_cycle.get(task));
         dates
-            .flat_map(|cycles| matching(cycles, cycle))
+            .flat_map(|dates| looked_for(dates, cycle, lag))
             .filter_map(|(_, ages)| ages.last_key_value())
             .max_by_key(|(age, _)| **age)
             .map(|(_, id)| id.clone())
@@ -223,8 +213,7 @@ impl InstanceTable {
             ("successes by cycle", self.succeeded == other.succeeded),
             ("open instances by task", self.open_of == other.open_of),
             ("bound edges", self.bound_to == other.bound_to),
-            ("waiting edges", self.waiting_on == other.waiting_on),
-            ("waiting instances", self.waiting_of == other.waiting_of),
+            ("waiting instances", self.waiting == other.waiting),
             ("instances by file", self.awaiting_file == other.awaiting_file),
             ("dedup keys", self.dedup == other.dedup),
             ("loose instances", self.loose == other.loose),
@@ -236,14 +225,21 @@ impl InstanceTable {
 
     /// Puts an instance in, new or changed, whatever its state.
     pub(super) fn put(&mut self, new: Arc<Instance>) {
+        let id = new.instance_id.clone();
+        let stood = self.standing(&id);
         self.index_key(&new);
-        match self.open.insert(new.instance_id.clone(), Arc::clone(&new)) {
+        let waits_anew = match self.open.insert(id.clone(), Arc::clone(&new)) {
             Some(old) => self.reindex(&old, &new),
             None => {
-                self.ended.remove(&new.instance_id);
+                self.ended.remove(&id);
                 self.index(&new);
+                true
             }
+        };
+        if waits_anew {
+            self.file(&id);
         }
+        self.refile_bound(&id, stood);
     }
 
     /// Ends of a turn, or of loading: what has ended becomes a digest, or goes.
@@ -312,162 +308,5 @@ impl InstanceTable {
             });
             dates.is_empty()
         });
-    }
-
-    /// Puts in an instance that the table does not hold.
-    fn index(&mut self, i: &Instance) {
-        let age = (i.scheduled_time, i.created_seq);
-        let dates = self.by_cycle.entry(i.task_id.clone()).or_default();
-        let cycles = entry(dates, i.cycle.date());
-        let ages = cycles.entry(i.cycle.clone()).or_default();
-        if let Some((newest, id)) = ages.last_key_value()
-            && *newest < age
-        {
-            // It is the newest no more.
-            self.loose.insert(id.clone());
-        }
-        ages.insert(age, i.instance_id.clone());
-        let open_of = self.open_of.entry(i.task_id.clone()).or_default();
-        open_of.insert(i.created_seq, i.instance_id.clone());
-        self.bind(i);
-        self.index_waiting(i);
-        self.index_file(i);
-    }
-
-    /// Brings the indexes in line with a change of an instance: those that it touches. Task, cycle
-    /// and age never change.
-    fn reindex(&mut self, old: &Instance, new: &Instance) {
-        let rebound = !Arc::ptr_eq(&old.edges, &new.edges) && old.edges != new.edges;
-        if rebound || old.is_waiting() != new.is_waiting() {
-            self.unindex_waiting(old);
-            self.index_waiting(new);
-        }
-        if rebound {
-            self.unbind(old);
-            self.bind(new);
-            self.loose.extend(old.edges.iter().filter_map(|e| e.instance_id.clone()));
-        }
-        if old.awaited_file() != new.awaited_file() {
-            self.unindex_file(old);
-            self.index_file(new);
-        }
-        if old.dedup_key != new.dedup_key
-            && let Some(key) = &old.dedup_key
-        {
-            self.forget_key((old.task_id.base().to_owned(), key.clone()), &old.instance_id);
-        }
-    }
-
-    /// Takes or gives back an instance's `dedupKey`.
-    fn index_key(&mut self, i: &Instance) {
-        let Some(key) = &i.dedup_key else { return };
-        let key = (i.task_id.base().to_owned(), key.clone());
-        if i.is_open() || i.state == InstanceState::Succeeded {
-            // Who came first keeps it; `admit` and the makers of instances ask before.
-            self.dedup.entry(key).or_insert_with(|| i.instance_id.clone());
-        } else {
-            self.forget_key(key, &i.instance_id);
-        }
-    }
-
-    fn forget_key(&mut self, key: (String, String), holder: &InstanceId) {
-        if self.dedup.get(&key) == Some(holder) {
-            self.dedup.remove(&key);
-        }
-    }
-
-    fn index_waiting(&mut self, i: &Instance) {
-        if !i.is_waiting() {
-            return;
-        }
-        let cycles = self.waiting_of.entry(i.task_id.clone()).or_default();
-        let waiting = cycles.entry(i.cycle.clone()).or_default();
-        waiting.insert(i.created_seq, i.instance_id.clone());
-        for edge in i.edges.iter() {
-            let dates = self.waiting_on.entry(edge.task_id.clone()).or_default();
-            let cycles = entry(dates, i.cycle.date());
-            let waiting = cycles.entry(i.cycle.clone()).or_default();
-            waiting.insert(i.instance_id.clone());
-        }
-    }
-
-    fn unindex_waiting(&mut self, i: &Instance) {
-        if !i.is_waiting() {
-            return;
-        }
-        self.deciding.remove(&i.instance_id);
-        remove(&mut self.waiting_of, &i.task_id, |cycles| {
-            remove(cycles, &i.cycle, |waiting| {
-                waiting.remove(&i.created_seq);
-                waiting.is_empty()
-            });
-            cycles.is_empty()
-        });
-        for edge in i.edges.iter() {
-            remove(&mut self.waiting_on, &edge.task_id, |dates| {
-                remove(dates, i.cycle.date(), |cycles| {
-                    remove(cycles, &i.cycle, |ids| {
-                        ids.remove(&i.instance_id);
-                        ids.is_empty()
-                    });
-                    cycles.is_empty()
-                });
-                dates.is_empty()
-            });
-        }
-    }
-
-    fn index_file(&mut self, i: &Instance) {
-        if let Some(path) = i.awaited_file() {
-            entry(&mut self.awaiting_file, path).insert(i.instance_id.clone());
-        }
-    }
-
-    fn unindex_file(&mut self, i: &Instance) {
-        if let Some(path) = i.awaited_file() {
-            remove(&mut self.awaiting_file, path, |ids| {
-                ids.remove(&i.instance_id);
-                ids.is_empty()
-            });
-        }
-    }
-
-    fn bind(&mut self, i: &Instance) {
-        for (at, edge) in i.edges.iter().enumerate() {
-            if let Some(upstream) = &edge.instance_id {
-                let bound = self.bound_to.entry(upstream.clone()).or_default();
-                bound.insert((i.instance_id.clone(), at));
-            }
-        }
-    }
-
-    fn unbind(&mut self, i: &Instance) {
-        for (at, edge) in i.edges.iter().enumerate() {
-            if let Some(upstream) = &edge.instance_id {
-                remove(&mut self.bound_to, upstream, |bound| {
-                    bound.remove(&(i.instance_id.clone(), at));
-                    bound.is_empty()
-                });
-            }
-        }
-    }
-
-    /// Notes which edge of a waiting instance decided.
-    pub(super) fn decides(&mut self, id: &InstanceId, edge: Option<usize>) {
-        match edge {
-            Some(edge) => self.deciding.insert(id.clone(), edge),
-            None => self.deciding.remove(id),
-        };
-    }
-
-    /// Takes all of an instance's entries out but its place among its cycle's ages and its key.
-    fn unindex_open(&mut self, i: &Instance) {
-        remove(&mut self.open_of, &i.task_id, |m| {
-            m.remove(&i.created_seq);
-            m.is_empty()
-        });
-        self.unbind(i);
-        self.unindex_waiting(i);
-        self.unindex_file(i);
     }
 }

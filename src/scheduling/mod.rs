@@ -5,8 +5,9 @@
 //! the same code runs in the daemon, in the simulation that tests it, and over any log.
 //!
 //! Inside: `registry`, `graph` and `rollout` (which definitions are in force),
-//! `instances` (what runs and
-//! waits), `data_waits` (whose outputs are looked for), `queue`, `roster` and `scheduler` (what starts next, where), `agenda` (what is due
+//! `instances` (what runs and waits), `edges` (what it waits for), `empty_cycles` (what never comes),
+//! `data_waits` (whose outputs are looked for), `queue`, `roster` and `scheduler` (what starts next,
+//! where), `agenda` (what is due
 //! when), `nominal` (a time trigger's times, counted), `zones`, `state` (all of it), `turn` (the only road to change it), `lifecycle` (one file per
 //! verb), `answers` and `forecast` (what can be asked),
 //! `check` (a set of files, without a daemon).
@@ -15,6 +16,8 @@ mod agenda;
 mod answers;
 mod check;
 mod data_waits;
+mod edges;
+mod empty_cycles;
 mod ended;
 mod engine;
 mod fill;

@@ -12,6 +12,7 @@ use jiff::tz::TimeZone;
 
 use super::agenda::{Agenda, Due};
 use super::data_waits::DataWaits;
+use super::empty_cycles::EmptyCycles;
 use super::ended::may_be_retried;
 use super::instances::InstanceTable;
 use super::lifecycle::misfire::Unseen;
@@ -73,6 +74,7 @@ pub(super) struct State {
     pub(super) arrivals: BTreeMap<String, BTreeMap<(TaskId, String), Arrival>>,
     pub(super) submissions: BTreeMap<String, Submission>,
     pub(super) holds: BTreeMap<Target, Pause>,
+    pub(super) empty_cycles: EmptyCycles,
     /// The last log entry.
     pub(super) tip: LogSeq,
     /// The directory has been read once since the start; before that nothing fires.
@@ -107,6 +109,7 @@ impl State {
             arrivals: BTreeMap::new(),
             submissions: BTreeMap::new(),
             holds: BTreeMap::new(),
+            empty_cycles: EmptyCycles::default(),
             tip,
             opened: false,
             unseen: (Timestamp::from_millis(i64::MIN), Unseen::Down),
@@ -132,6 +135,7 @@ impl State {
                 }
                 Row::Arrival(arrival) => self.index_arrival(arrival),
                 Row::Submission(submission) => self.index_submission(submission),
+                Row::EmptyCycle(empty) => self.index_empty_cycle(empty),
                 Row::Hold(Hold { target, pause }) => {
                     self.agenda_pause(&target, None, Some(&pause));
                     self.holds.insert(target, pause);
@@ -365,6 +369,7 @@ impl State {
         check("arrivals", self.arrivals == other.arrivals);
         check("submissions", self.submissions == other.submissions);
         check("holds", self.holds == other.holds);
+        check("empty cycles", self.empty_cycles == other.empty_cycles);
         check("tip", self.tip == other.tip);
         different.extend(self.instances.differences(&other.instances));
         different
@@ -385,10 +390,10 @@ fn deadlines(i: &Instance) -> Vec<(Timestamp, Due)> {
     }
     if i.is_waiting() {
         due.extend(i.not_before.map(|at| (at, Due::NotBefore(id.clone()))));
-        // While an instance is held its dependency clock stands still (docs/waves.md, rule 11).
-        if i.paused.is_none() {
-            due.extend(i.dependency_deadline.map(|at| (at, Due::DependencyDeadline(id.clone()))));
-        }
+        due.extend(i.expires_at.map(|at| (at, Due::Expires(id.clone()))));
+        // While it is held its dependency clock stands still (docs/waves.md, rule 11).
+        let deadline = i.dependency_deadline.filter(|_| i.held_since.is_none());
+        due.extend(deadline.map(|at| (at, Due::DependencyDeadline(id.clone()))));
     }
     if i.is_open()
         && let Some(until) = i.paused.as_ref().and_then(|p| p.until)

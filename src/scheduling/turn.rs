@@ -7,10 +7,12 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::ended::standing;
-use super::lifecycle::boot;
+use super::lifecycle::{boot, empty};
 use super::state::State;
 use crate::model::command::{Command, Effects};
-use crate::model::id::{InstanceId, LogSeq, ReplyTo};
+use crate::model::cycle::Cycle;
+use crate::model::empty_cycle::EmptyCycle;
+use crate::model::id::{InstanceId, LogSeq, ReplyTo, TaskId};
 use crate::model::instance::{Instance, InstanceState, Pause, Reason};
 use crate::model::jump::{Jumps, Span};
 use crate::model::output::Outputs;
@@ -238,12 +240,13 @@ impl<'a> Turn<'a> {
     /// Writes a ledger row of one nominal fire.
     pub(super) fn fire_one(
         &mut self,
-        fired: (&crate::model::id::TaskId, &str, Timestamp),
+        fired: (&TaskId, &str, Timestamp),
         outcome: FireOutcome,
         reason: Option<String>,
         instance_id: Option<InstanceId>,
     ) {
         let (task, trigger, at) = fired;
+        let words = reason.clone();
         self.fire(Fire {
             task_id: task.clone(),
             trigger: trigger.to_owned(),
@@ -254,6 +257,7 @@ impl<'a> Turn<'a> {
             reason,
             instance_id,
         });
+        empty::one(self, fired, outcome, words.as_deref());
     }
 
     /// Moves a time trigger's cursor.
@@ -263,7 +267,7 @@ impl<'a> Turn<'a> {
         self.put_row(Row::Cursor(cursor));
     }
 
-    pub(super) fn drop_cursor(&mut self, key: &(crate::model::id::TaskId, String)) {
+    pub(super) fn drop_cursor(&mut self, key: &(TaskId, String)) {
         let handled_to = self.state.cursors.remove(key).filter(|_| !boot::is_mark(&key.1));
         self.drop_row(RowKey::Cursor { task_id: key.0.clone(), trigger: key.1.clone() });
         // Should the trigger come back while the clock shows these times once more, they are done.
@@ -276,7 +280,7 @@ impl<'a> Turn<'a> {
     }
 
     /// A time trigger begins to count: from now on.
-    pub(super) fn begin_cursor(&mut self, key: (crate::model::id::TaskId, String)) {
+    pub(super) fn begin_cursor(&mut self, key: (TaskId, String)) {
         let since = self.now;
         let mut done = self.state.jumps_of(&key).done;
         done.retain(|span| span.to > since);
@@ -298,7 +302,7 @@ impl<'a> Turn<'a> {
         self.state.jumps.insert(key, jumps);
     }
 
-    pub(super) fn drop_jumps(&mut self, key: &(crate::model::id::TaskId, String)) {
+    pub(super) fn drop_jumps(&mut self, key: &(TaskId, String)) {
         if self.state.jumps.remove(key).is_some() {
             self.drop_row(RowKey::Jumps { task_id: key.0.clone(), trigger: key.1.clone() });
         }
@@ -335,6 +339,22 @@ impl<'a> Turn<'a> {
     pub(super) fn drop_submission(&mut self, key: &str) {
         self.state.unindex_submission(key);
         self.drop_row(RowKey::Submission { submission: key.to_owned() });
+    }
+
+    /// Notes that a cycle has fires and no instance.
+    pub(super) fn put_empty_cycle(&mut self, empty: EmptyCycle) {
+        self.put_row(Row::EmptyCycle(empty.clone()));
+        self.state.index_empty_cycle(empty);
+    }
+
+    /// Forgets that; says whether it was known.
+    pub(super) fn drop_empty_cycle(&mut self, task: &TaskId, cycle: &Cycle) -> bool {
+        let known = self.state.unindex_empty_cycle(task, cycle);
+        if known {
+            let (task_id, cycle) = (task.clone(), cycle.label().to_owned());
+            self.drop_row(RowKey::EmptyCycle { task_id, cycle });
+        }
+        known
     }
 
     /// Notes a file that was taken, or that it is gone or back.

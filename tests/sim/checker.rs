@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::tz::TimeZone;
+
+use crate::model::cycle::{Cycle, CycleRule};
 use crate::model::event::AttemptRef;
 use crate::model::id::{InstanceId, Lease, TaskId};
 use crate::model::instance::Instance;
@@ -11,6 +14,7 @@ use crate::model::instance::InstanceState::{
 use crate::model::record::{Batch, Fire, FireOutcome, LogRecord, Record, Row, RowKey};
 use crate::model::settings::Settings;
 use crate::model::spec::{Strength, TaskSpec, TriggerKind};
+use crate::model::time::Timestamp;
 
 /// The store's rows.
 pub(crate) type Rows = BTreeMap<RowKey, Row>;
@@ -63,6 +67,8 @@ pub(crate) struct Checker {
     fired: BTreeMap<TaskId, u64>,
     /// A task's nominal times that had a row of their own.
     single: BTreeSet<(TaskId, i64)>,
+    /// Cycles of tasks in which a fire made nothing.
+    barren: BTreeMap<TaskId, BTreeSet<Cycle>>,
     /// What definitions said, where a planted fault hides it from the engine.
     promised_max: BTreeMap<TaskId, u32>,
     promised_strong: bool,
@@ -187,7 +193,10 @@ impl Checker {
                     _ => Ok(()),
                 }
             }
-            Record::Fire(fire) => self.fire(fire),
+            Record::Fire(fire) => {
+                self.barren(fire, rows);
+                self.fire(fire)
+            }
             Record::DefinitionLoaded { task_id, revision: number, .. } => {
                 let spec = revision(rows, task_id, *number);
                 let at = record.at.as_millis();
@@ -243,6 +252,10 @@ impl Checker {
             return Ok(());
         }
         for edge in row.edges.iter() {
+            if edge.instance_id.is_none() && self.makes_nothing(rows, &row.cycle, &edge.task_id) {
+                ensure(edge.strength == Strength::Weak, || format!("{id} is READY: {edge:?}"))?;
+                continue;
+            }
             let up = edge.instance_id.as_ref().and_then(|up| self.seen.get(up));
             let strong = if self.promised_strong { Strength::Strong } else { edge.strength };
             let holds = match strong {
@@ -313,6 +326,9 @@ impl Checker {
             let (mut waits, mut broken) = (false, false);
             for edge in i.edges.iter() {
                 match edge.instance_id.as_ref().map(|up| self.seen.get(up)) {
+                    None if self.makes_nothing(rows, &i.cycle, &edge.task_id) => {
+                        broken |= edge.strength == Strength::Strong;
+                    }
                     None => {
                         let known = in_force(rows, &edge.task_id).is_some_and(|s| s.enabled);
                         waits |= known;
@@ -359,6 +375,38 @@ impl Checker {
                 spans.push(Span { period, from: at, to: None });
             }
         }
+    }
+
+    /// Notes the cycles of fires that made nothing, one by one (docs/waves.md, rule 7).
+    fn barren(&mut self, fire: &Fire, rows: &Rows) {
+        let made = [FireOutcome::Instance, FireOutcome::Duplicate, FireOutcome::RolledOutElsewhere];
+        if made.contains(&fire.outcome) || fire.instance_id.is_some() {
+            return;
+        }
+        let spec = in_force(rows, &fire.task_id);
+        let timed =
+            |s: &TaskSpec| s.triggers.iter().any(|t| matches!(t.when, TriggerKind::Every(_)));
+        let default = if spec.is_some_and(timed) { CycleRule::DAY } else { CycleRule::RUN };
+        let rule = spec.and_then(|spec| spec.cycle).unwrap_or(default);
+        if rule == CycleRule::RUN {
+            return;
+        }
+        let period = fire.trigger.strip_prefix("every:").and_then(|period| period.parse().ok());
+        let period: i64 = period.unwrap_or(i64::MAX / 2);
+        let cycles = self.barren.entry(fire.task_id.clone()).or_default();
+        let mut at = fire.from.as_millis();
+        while at <= fire.to.as_millis() {
+            let nobody = InstanceId::from_text("");
+            cycles.insert(Cycle::of(Timestamp::from_millis(at), &TimeZone::UTC, rule, &nobody));
+            at += period;
+        }
+    }
+
+    /// Whether the upstream had fires of the cycle and has no instance of it.
+    fn makes_nothing(&self, rows: &Rows, cycle: &Cycle, upstream: &TaskId) -> bool {
+        let fired = self.barren.get(upstream).into_iter().flatten();
+        let made = || instances(rows).any(|i| i.task_id == *upstream && i.cycle.matches(cycle));
+        fired.into_iter().any(|barren| barren.matches(cycle)) && !made()
     }
 
     fn fire(&mut self, fire: &Fire) -> Verdict {

@@ -17,14 +17,15 @@ enum Effect {
 }
 
 /// What has no effect yet, as the subject of a sentence.
-const NOT_IN_FORCE: [(&str, Effect); 8] = [
+const NOT_IN_FORCE: [(&str, Effect); 6] = [
     ("PYTHON", Effect::Refused),
     ("SPARK", Effect::Refused),
     ("FLINK", Effect::Refused),
     ("SLURM", Effect::Refused),
-    ("LATEST", Effect::Refused),
-    ("a cycleOffset other than 0", Effect::Refused),
-    ("retention", Effect::Warned("nothing is thrown away yet")),
+    (
+        "retention",
+        Effect::Warned("only bounds how long an instance waits; nothing is thrown away yet"),
+    ),
     ("preemptible", Effect::Warned("this version never interrupts a task for another")),
 ];
 

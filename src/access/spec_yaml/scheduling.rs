@@ -124,11 +124,7 @@ impl Reading<'_> {
     fn on_upstream(&mut self, item: Option<Item<'_>>) -> OnUpstream {
         let words = [("EACH", OnUpstream::Each), ("LATEST", OnUpstream::Latest)];
         let Some(item) = item else { return OnUpstream::Each };
-        let chosen = item.choice(&words, &mut self.findings).unwrap_or(OnUpstream::Each);
-        if chosen == OnUpstream::Latest {
-            self.in_force("LATEST", &item.place);
-        }
-        chosen
+        item.choice(&words, &mut self.findings).unwrap_or(OnUpstream::Each)
     }
 
     fn rollout(&mut self, item: &Item<'_>, own: Option<&TaskId>) -> Option<u32> {
@@ -287,9 +283,6 @@ impl Reading<'_> {
             let expected = "0 or less: a cycle that is still to come cannot be waited for";
             item.refuse::<()>(&mut self.findings, expected);
             return 0;
-        }
-        if offset != 0 {
-            self.in_force("a cycleOffset other than 0", &item.place);
         }
         i32::try_from(offset).unwrap_or(0)
     }

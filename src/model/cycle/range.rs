@@ -152,7 +152,7 @@ fn bound(name: &'static str, text: &str, unit: CycleUnit) -> Result<Cycle, Range
 }
 
 /// When the cycle begins that comes `later` units after this one; `None`: outside the calendar.
-fn at(cycle: &Cycle, later: i64, zone: &TimeZone) -> Option<ZonedDateTime> {
+pub(super) fn at(cycle: &Cycle, later: i64, zone: &TimeZone) -> Option<ZonedDateTime> {
     let label = cycle.label();
     let (clock, step, behind): (&str, Span, &str) = match cycle.unit() {
         CycleUnit::Day => ("T00:00", later.days(), ""),

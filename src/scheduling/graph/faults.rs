@@ -8,7 +8,9 @@ use petgraph::algo::kosaraju_scc;
 use petgraph::stable_graph::{NodeIndex, StableDiGraph};
 use petgraph::visit::EdgeRef as _;
 
+use super::said::Said;
 use super::{Graph, Node, Why};
+use crate::model::cycle::CycleUnit;
 use crate::model::id::TaskId;
 
 /// What is wrong with a set of definitions.
@@ -20,7 +22,7 @@ pub(in crate::scheduling) struct Fault {
     pub(in crate::scheduling) text: String,
     /// All of them that changed are to blame, not only the first.
     pub(in crate::scheduling) all: bool,
-    /// The task that two runs reach; `None`: it is another fault.
+    /// The derived task whose cycles must not be what they are; `None`: it is another fault.
     pub(in crate::scheduling) ambiguous: Option<TaskId>,
 }
 
@@ -59,6 +61,48 @@ impl Graph {
             roots.join(" and ")
         );
         Fault { suspects: self.above(id), text, all: false, ambiguous: Some(id.clone()) }
+    }
+
+    /// What can only be with cycles of another unit: a run before a run, a `{cycle}` that is a date
+    /// (docs/waves.md, rules 2 and 14).
+    pub(super) fn not_of_unit(&self) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        for node in self.edges.node_weights() {
+            let Some(said) = &node.said else { continue };
+            let id = &node.id;
+            let is_run = |up: &&TaskId| {
+                let defined = self.found(up).filter(|_| self.said(up).is_some());
+                defined.is_some_and(|found| found.rule.unit == CycleUnit::Run)
+            };
+            if let Some(up) = said.behind.iter().find(is_run) {
+                let text = format!(
+                    "lets {id} wait with a cycleOffset for {up}, whose cycles are runs: no run is the \
+                     one before another; leave the cycleOffset out, or give {up} cycle: {{unit: DAY}}"
+                );
+                faults.push(self.of_unit(id, up, text));
+            }
+            let unit = node.found.rule.unit;
+            if let Some(name) = said.cycle_as_date.as_ref().filter(|_| unit != CycleUnit::Day) {
+                let text = format!(
+                    "fills {{cycle}} into the date {name} of {id}, whose cycles have the unit {}: \
+                     use {{date}}",
+                    unit.name()
+                );
+                faults.push(self.of_unit(id, id, text));
+            }
+        }
+        faults
+    }
+
+    /// A fault of a task that would be none if the cycles of `wrong`, if it is derived, were days.
+    fn of_unit(&self, id: &TaskId, wrong: &TaskId, text: String) -> Fault {
+        let is_derived = self.said(wrong).is_some_and(|said| said.is_derived);
+        let ambiguous = is_derived.then(|| wrong.clone());
+        Fault { suspects: self.above(id), text, all: false, ambiguous }
+    }
+
+    fn said(&self, id: &TaskId) -> Option<&Said> {
+        self.edges.node_weight(*self.places.get(id)?)?.said.as_ref()
     }
 
     /// A task and all that it depends on, near ones first.

@@ -1,8 +1,9 @@
 //! How the table's indexes are searched and emptied.
 
 use std::collections::BTreeMap;
+use std::ops::Bound::Included;
 
-use crate::model::cycle::{Cycle, CycleUnit};
+use crate::model::cycle::{Cycle, CycleUnit, Lag};
 
 /// The entries of one date whose cycle matches `cycle`. A run matches but itself and its coarser
 /// cuts: these are looked up, so that a burst of runs does not look through each other.
@@ -20,8 +21,33 @@ pub(super) fn matching<'a, V>(
     found.chain(searched)
 }
 
+/// The entries, by date and cycle, whose cycle an edge of an instance of `cycle` looks for: those
+/// that match, or those that match once they are moved by what the edge lags behind.
+pub(in crate::scheduling) fn looked_for<'a, V>(
+    dates: &'a BTreeMap<String, BTreeMap<Cycle, V>>,
+    cycle: &Cycle,
+    lag: Option<&Lag>,
+) -> Vec<(&'a Cycle, &'a V)> {
+    let Some(lag) = lag else {
+        return dates.get(cycle.date()).into_iter().flat_map(|of| matching(of, cycle)).collect();
+    };
+    let mut found = Vec::new();
+    for unit in [CycleUnit::Minute, CycleUnit::Hour, CycleUnit::Day] {
+        let Some((first, last)) = cycle.behind(unit, lag) else { continue };
+        if first == last {
+            found.extend(dates.get(first.date()).and_then(|of| of.get_key_value(&first)));
+        } else if first.date() <= last.date() {
+            let within = (Included(first.date()), Included(last.date()));
+            let cycles = dates.range::<str, _>(within).flat_map(|(_, of)| of);
+            let matches = |c: &&'a Cycle| c.unit() == unit && cycle.matches_behind(c, lag);
+            found.extend(cycles.filter(|(candidate, _)| matches(candidate)));
+        }
+    }
+    found
+}
+
 /// Changes the value of a key and takes the key out if the change says that nothing is left.
-pub(super) fn remove<K, Q, V>(
+pub(in crate::scheduling) fn remove<K, Q, V>(
     map: &mut BTreeMap<K, V>,
     key: &Q,
     change: impl FnOnce(&mut V) -> bool,

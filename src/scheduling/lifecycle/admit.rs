@@ -2,31 +2,14 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use super::super::ended::Standing;
+use super::super::edges::{self, Verdict};
 use super::super::fill;
 use super::super::turn::Turn;
-use super::data::{self, Data};
-use super::wave;
-use crate::limits;
-use crate::model::condition::Condition;
+use super::{latest, wave};
 use crate::model::id::InstanceId;
-use crate::model::instance::{Cause, Edge, Instance, InstanceState, Reason};
+use crate::model::instance::{Cause, Instance, InstanceState, Reason};
 use crate::model::record::{Fire, FireOutcome};
-use crate::model::spec::{DepType, Dependency, JsonMap, OnDependencyTimeout, Strength, TaskSpec};
-
-/// What the edges of an instance say together.
-#[derive(Debug, PartialEq, Eq)]
-enum Verdict {
-    Satisfied,
-    /// With words for a person, if there is more to say than that it waits.
-    Waiting(Option<String>),
-    /// With words for a person, where the reason does not say it all.
-    Blocked(Reason, Option<String>),
-    /// It ends without a start, for this reason.
-    Ends(Reason),
-}
+use crate::model::spec::{DepType, JsonMap, OnDependencyTimeout, TaskSpec};
 
 /// Looks at every instance whose edges may have changed, until none is left.
 pub(in super::super) fn all(turn: &mut Turn<'_>) {
@@ -48,7 +31,7 @@ fn changes_nothing(turn: &Turn<'_>, id: &InstanceId, changed: usize) -> bool {
         return false;
     }
     let spec = turn.state.spec_of(i);
-    let look = |at| i.edges.get(at).map(|edge| of_edge(turn, spec.as_deref(), at, edge));
+    let look = |at| i.edges.get(at).map(|_| edges::of_edge(turn.state, spec.as_deref(), i, at));
     let still = match look(decided) {
         Some(Verdict::Waiting(_)) => i.state == InstanceState::Pending,
         Some(Verdict::Blocked(reason, message)) => i.reason == Some(reason) && i.message == message,
@@ -69,7 +52,11 @@ fn one(turn: &mut Turn<'_>, id: &InstanceId) {
         return;
     }
     let state = i.state;
-    let (verdict, decided) = verdict(turn, i);
+    let (verdict, decided) = edges::verdict(turn.state, i);
+    let unanswered = match &verdict {
+        Verdict::Blocked(..) => edges::unanswered(turn.state, i),
+        Verdict::Satisfied | Verdict::Waiting(_) | Verdict::Ends(_) => Vec::new(),
+    };
     turn.state.instances.decides(id, decided);
     match verdict {
         Verdict::Satisfied => ready(turn, id, false),
@@ -78,6 +65,7 @@ fn one(turn: &mut Turn<'_>, id: &InstanceId) {
         }
         Verdict::Blocked(reason, message) => {
             let tell = |i: &mut Instance| {
+                mark(i, &unanswered);
                 i.reason = Some(reason);
                 i.message = message;
             };
@@ -94,7 +82,10 @@ fn one(turn: &mut Turn<'_>, id: &InstanceId) {
                 i.message = message;
             };
             if state == InstanceState::Blocked {
-                turn.transition(id, InstanceState::Pending, reason, tell);
+                turn.transition(id, InstanceState::Pending, reason, |i| {
+                    tell(i);
+                    mark(i, &[]);
+                });
             } else {
                 turn.update(id, "reason", tell);
             }
@@ -102,93 +93,14 @@ fn one(turn: &mut Turn<'_>, id: &InstanceId) {
     }
 }
 
-/// What all edges say together, and the edge that decides it: the first that blocks, else one that
-/// waits.
-fn verdict(turn: &Turn<'_>, i: &Instance) -> (Verdict, Option<usize>) {
-    let spec = turn.state.spec_of(i);
-    let mut waiting: Option<(usize, Vec<String>)> = None;
-    let mut blocked = None;
-    for (at, edge) in i.edges.iter().enumerate() {
-        match of_edge(turn, spec.as_deref(), at, edge) {
-            Verdict::Satisfied => {}
-            Verdict::Waiting(words) => waiting.get_or_insert((at, Vec::new())).1.extend(words),
-            Verdict::Blocked(reason, message) => blocked = blocked.or(Some((reason, message, at))),
-            Verdict::Ends(reason) => return (Verdict::Ends(reason), None),
-        }
+/// Notes which edges have conditions without an answer.
+fn mark(i: &mut Instance, unanswered: &[bool]) {
+    let of = |at: usize| unanswered.get(at).copied().unwrap_or(false);
+    if i.edges.iter().enumerate().all(|(at, edge)| edge.unanswered == of(at)) {
+        return;
     }
-    match (blocked, waiting) {
-        (Some((reason, message, at)), _) => (Verdict::Blocked(reason, message), Some(at)),
-        (None, Some((at, words))) => (Verdict::Waiting(in_one(&words)), Some(at)),
-        (None, None) => (Verdict::Satisfied, None),
-    }
-}
-
-fn in_one(words: &[String]) -> Option<String> {
-    let mut text = words.join("; ");
-    text.truncate(text.floor_char_boundary(limits::MESSAGE_BYTES_MAX));
-    Some(text).filter(|text| !text.is_empty())
-}
-
-/// What one edge says, which stands at this place among those of its instance.
-fn of_edge(turn: &Turn<'_>, spec: Option<&TaskSpec>, at: usize, edge: &Edge) -> Verdict {
-    let mut found = standing(turn, edge);
-    if found == Verdict::Satisfied {
-        let declared = spec.and_then(|spec| {
-            let same = |d: &&Dependency| d.task_id == edge.task_id;
-            // Mostly in the same order.
-            spec.depends_on.get(at).filter(same).or_else(|| spec.depends_on.iter().find(same))
-        });
-        if let Some(condition) = declared.and_then(|declared| declared.when.as_ref()) {
-            found = asked(turn, edge, condition);
-        }
-    }
-    // Last: what is skipped anyway waits for no data.
-    if found == Verdict::Satisfied { with_data(turn, edge) } else { found }
-}
-
-/// What an edge says that holds but for the data it may ask for (docs/waves.md, rule 8).
-fn with_data(turn: &Turn<'_>, edge: &Edge) -> Verdict {
-    match data::standing(turn.state, edge) {
-        Data::There => Verdict::Satisfied,
-        Data::Awaited(words) => Verdict::Waiting(Some(words)),
-        Data::Unknowable(words) => {
-            Verdict::Blocked(Reason::ConditionError, in_one(std::slice::from_ref(&words)))
-        }
-    }
-}
-
-fn standing(turn: &Turn<'_>, edge: &Edge) -> Verdict {
-    let bound = edge.instance_id.as_ref().map(|id| turn.state.instances.standing(id));
-    match (bound, edge.strength) {
-        (None, _) => {
-            let known = turn.state.registry.spec(&edge.task_id).is_some_and(|s| s.enabled);
-            if known { Verdict::Waiting(None) } else { Verdict::Blocked(Reason::SpecRemoved, None) }
-        }
-        (Some(Some(Standing::Open)), _) => Verdict::Waiting(None),
-        (Some(Some(Standing::Succeeded)), _) | (Some(_), Strength::Weak) => Verdict::Satisfied,
-        (Some(Some(Standing::Skipped)), Strength::Strong) => Verdict::Ends(Reason::UpstreamSkipped),
-        (Some(Some(Standing::Failed) | None), Strength::Strong) => {
-            Verdict::Blocked(Reason::UpstreamFailed, None)
-        }
-    }
-}
-
-/// What the condition of an edge says, now that its upstream has ended.
-fn asked(turn: &Turn<'_>, edge: &Edge, condition: &Condition) -> Verdict {
-    let error = |why: &str| {
-        let text = format!("the condition on {} ({}): {why}", edge.task_id, condition.as_str());
-        Verdict::Blocked(Reason::ConditionError, Some(text))
-    };
-    let table = &turn.state.instances;
-    let upstream = edge.instance_id.as_ref();
-    let result = upstream.and_then(|id| Some((table.result_of(id)?, table.state_of(id)?)));
-    let Some(((params, output), (state, _))) = result else {
-        return error("the instance is no longer in the store");
-    };
-    match condition.evaluate(output.unwrap_or(&Value::Null), params, &state.to_string()) {
-        Ok(true) => Verdict::Satisfied,
-        Ok(false) => Verdict::Ends(Reason::ConditionFalse),
-        Err(problem) => error(&problem),
+    for (at, edge) in Arc::make_mut(&mut i.edges).iter_mut().enumerate() {
+        edge.unanswered = of(at);
     }
 }
 
@@ -205,7 +117,10 @@ fn ready(turn: &mut Turn<'_>, id: &InstanceId, degraded: bool) {
         i.runtime_params = Arc::new(params);
         i.dedup_key = dedup_key;
         i.degraded = degraded;
+        i.held_since = None;
+        mark(i, &[]);
     });
+    latest::by_ready(turn, &spec, id);
 }
 
 /// The parameters that an instance starts with, and its key, which nobody else may have.
@@ -261,6 +176,13 @@ fn reject(turn: &mut Turn<'_>, i: &Instance, problem: String) {
     turn.transition(&i.instance_id, InstanceState::Cancelled, reason, |i| {
         i.message = Some(problem);
     });
+}
+
+/// It has waited for longer than anything may (docs/waves.md, rule 13).
+pub(in super::super) fn expire(turn: &mut Turn<'_>, id: &InstanceId) {
+    if turn.state.instances.get(id).is_some_and(Instance::is_waiting) {
+        turn.transition(id, InstanceState::Cancelled, Some(Reason::Expired), |_| {});
+    }
 }
 
 /// Waiting for dependencies has taken too long (requirement C5).

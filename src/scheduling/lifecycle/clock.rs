@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::super::nominal::{Nominal, Other, Own};
 use super::super::turn::Turn;
 use super::misfire::{self, Unseen};
-use super::{boot, report};
+use super::{boot, empty, report};
 use crate::limits;
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::{Instance, InstanceState};
@@ -42,7 +42,11 @@ fn shift_waits(turn: &mut Turn<'_>, by_ms: i64) {
     let is_ahead = |i: &Instance| by_ms < 0 && i.state == InstanceState::Running;
     let waits = |i: &&Instance| {
         let is_due_some_time = i.next_retry_at.is_some() || i.dependency_deadline.is_some();
-        is_due_some_time || i.paused.is_some() || i.state == InstanceState::Ready || is_ahead(i)
+        is_due_some_time
+            || i.paused.is_some()
+            || i.is_waiting()
+            || i.state == InstanceState::Ready
+            || is_ahead(i)
     };
     let waiting: Vec<InstanceId> =
         turn.state.instances.open().filter(waits).map(|i| i.instance_id.clone()).collect();
@@ -50,6 +54,8 @@ fn shift_waits(turn: &mut Turn<'_>, by_ms: i64) {
         turn.update(&id, "the clock was set", |i| {
             i.next_retry_at = i.next_retry_at.map(shifted);
             i.dependency_deadline = i.dependency_deadline.map(shifted);
+            i.held_since = i.held_since.map(shifted);
+            i.expires_at = i.expires_at.map(shifted);
             i.ready_at = i.ready_at.map(shifted);
             if is_ahead(i) {
                 i.started_at = i.started_at.map(shifted);
@@ -82,7 +88,7 @@ pub(in super::super) fn bound_waits(turn: &mut Turn<'_>) {
         .state
         .instances
         .open()
-        .filter(|i| i.next_retry_at.is_some() || i.dependency_deadline.is_some())
+        .filter(|i| i.next_retry_at.is_some() || i.dependency_deadline.is_some() || i.is_waiting())
         .cloned()
         .collect();
     for i in waiting {
@@ -90,7 +96,10 @@ pub(in super::super) fn bound_waits(turn: &mut Turn<'_>) {
         let retry = now.plus(report::longest_wait(&i, &spec));
         let begins = i.not_before.unwrap_or(now).max(now);
         let deadline = spec.dependency_timeout.map(|timeout| begins.plus(timeout));
+        let expires = begins.plus(turn.state.retention(Some(&spec)));
         turn.update(&i.instance_id, "the clock was ahead", |i| {
+            i.held_since = i.held_since.map(|at| at.min(now));
+            i.expires_at = i.expires_at.map(|at| at.min(expires));
             i.next_retry_at = i.next_retry_at.map(|at| at.min(retry));
             i.dependency_deadline =
                 i.dependency_deadline.map(|at| deadline.map_or(at, |most| at.min(most)));
@@ -138,6 +147,7 @@ fn take_back(turn: &mut Turn<'_>, key: &(TaskId, String), cursor: Timestamp) {
         for part in to_come {
             again = again.iter().flat_map(|span| span.without(&part)).collect();
         }
+        empty::take_back(turn, &fire);
         let fire = up_to_now(turn, key, &but, fire);
         turn.record(Record::FireAmended { of: seq, fire: fire.clone() });
         if fire.count > 0 {

@@ -16,7 +16,7 @@ use crate::model::spec::{DepType, TaskSpec};
 
 /// How the data of an edge stands, now that its upstream has ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Data {
+pub(in super::super) enum Data {
     /// It is there, or nothing is asked for.
     There,
     /// Not yet; with words for a person.
@@ -68,7 +68,7 @@ fn paths(state: &State, spec: &TaskSpec, i: &Instance) -> Result<Vec<String>, St
 }
 
 /// How the data stands that an edge asks for, once its upstream has ended so that the edge holds.
-pub(super) fn standing(state: &State, edge: &Edge) -> Data {
+pub(in super::super) fn standing(state: &State, edge: &Edge) -> Data {
     let bound = edge.instance_id.as_ref().filter(|_| edge.dep_type == DepType::DataReady);
     let Some((id, outputs)) = bound.and_then(|id| Some((id, state.instances.outputs_of(id)?)))
     else {

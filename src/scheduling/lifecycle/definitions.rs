@@ -7,10 +7,11 @@ use super::super::ended::Standing;
 use super::super::registry::{self, Offer, Plan};
 use super::super::turn::Turn;
 use super::misfire::Unseen;
-use super::{admit, arrive, boot, clock, misfire, wave};
+use super::{admit, appear, arrive, bind, boot, clock, hold, misfire};
 use crate::limits;
 use crate::model::event::Definitions;
 use crate::model::id::{InstanceId, TaskId};
+use crate::model::instance::Edge;
 use crate::model::jump::Jumps;
 use crate::model::record::{Record, Revision, Row, TaskRow};
 use crate::model::spec::{TaskSpec, Trigger, TriggerKind};
@@ -79,12 +80,13 @@ pub(super) fn take_effect(turn: &mut Turn<'_>, changed: &Changed) {
     for (task, before) in changed {
         triggers(turn, task, before.as_ref());
         follow(turn, task, before.as_ref());
-        for waiting in turn.state.instances.waiting_on(task) {
+        for waiting in turn.state.instances.open_edges_on(task) {
             turn.admit_later(waiting);
         }
         let followed = turn.state.instances.followed(task);
         turn.state.registry.forget_unused(task, &followed);
     }
+    appear::all(turn, changed);
     for spec in beside(turn, changed) {
         triggers(turn, &spec.task_id, Some(&spec));
     }
@@ -236,19 +238,23 @@ fn follow(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) {
         .collect();
     for id in ids {
         let Some(i) = turn.state.instances.get(&id) else { continue };
-        let mut fresh = wave::edges(turn, &spec, &i.cycle, &BTreeMap::new());
-        let bound: BTreeMap<TaskId, Option<InstanceId>> =
-            i.edges.iter().map(|e| (e.task_id.clone(), e.instance_id.clone())).collect();
+        let mut fresh = bind::edges(turn, &spec, &i.cycle, &BTreeMap::new());
+        // One with another offset is another edge.
+        let key = |e: &Edge| (e.task_id.clone(), e.cycle_offset);
+        let bound: BTreeMap<(TaskId, i32), Option<InstanceId>> =
+            i.edges.iter().map(|e| (key(e), e.instance_id.clone())).collect();
         for edge in &mut fresh {
             // A gained edge takes what is not yet final; what was final before does not count.
             let is_open =
                 |id: &InstanceId| turn.state.instances.standing(id) == Some(Standing::Open);
-            match bound.get(&edge.task_id) {
+            match bound.get(&key(edge)) {
                 Some(known) => edge.instance_id.clone_from(known),
                 None => edge.instance_id = edge.instance_id.take().filter(is_open),
             }
         }
         let takes_edges = i.is_waiting() && !i.ignore_deps;
+        let retention = |spec| turn.state.retention(spec);
+        let (kept, keeps) = (before.map(|b| retention(Some(b))), retention(Some(&spec)));
         let own_priority = turn.state.registry.row(task).is_some_and(|r| r.priority.is_some());
         turn.update(&id, "revision", |i| {
             i.revision = revision;
@@ -258,6 +264,9 @@ fn follow(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) {
             if !own_priority && before.is_some_and(|b| b.priority == i.priority) {
                 i.priority = spec.priority;
             }
+            // Less or more than before, from the same beginning.
+            let began = i.expires_at.zip(kept).map(|(at, kept)| at.minus(kept));
+            i.expires_at = began.map(|began| began.plus(keeps)).or(i.expires_at);
             if takes_edges {
                 i.edges = Arc::new(fresh);
                 let timeouts =
@@ -270,6 +279,7 @@ fn follow(turn: &mut Turn<'_>, task: &TaskId, before: Option<&Arc<TaskSpec>>) {
                 }
             }
         });
+        hold::one(turn, &id, turn.now);
         admit::again(turn, &id);
         turn.admit_later(id);
     }

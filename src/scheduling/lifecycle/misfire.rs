@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::super::nominal::{Nominal, Other, Own, Run};
 use super::super::turn::Turn;
-use super::fire;
+use super::{empty, fire};
 use crate::limits;
 use crate::model::id::TaskId;
 use crate::model::jump::{Skipped, Span};
@@ -266,6 +266,8 @@ impl CatchUp<'_> {
         (run, outcome, reason): (Run, FireOutcome, Option<String>),
     ) {
         let fire = row(self.spec, trigger, run, outcome, reason);
+        let words = fire.reason.as_deref();
+        empty::run(turn, (self.spec, &fire.trigger, own.times), run, outcome, words);
         let within = |span: &&Span| span.after < run.last && run.first <= span.to;
         let but = own.done.iter().filter(within).copied().collect();
         let seq = turn.fire(fire.clone());
@@ -293,8 +295,9 @@ pub(super) fn unheld(turn: &mut Turn<'_>, before: &Arc<TaskSpec>, stay: &BTreeSe
         let done = turn.state.jumps_of(&key).done;
         let own = Own { times: &times, others: &others, done: &done };
         if let Some(run) = own.run(Span { after, to: turn.now }) {
-            let reason = Some(Unseen::Unheld.words().to_owned());
-            turn.fire(row(before, trigger, run, FireOutcome::Missed, reason));
+            let (words, key) = (Unseen::Unheld.words(), trigger.key());
+            turn.fire(row(before, trigger, run, FireOutcome::Missed, Some(words.to_owned())));
+            empty::run(turn, (before, &key, &times), run, FireOutcome::Missed, Some(words));
         }
         others.push(Other { times, after });
     }

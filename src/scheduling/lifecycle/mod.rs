@@ -1,8 +1,10 @@
 //! The rules, one file per verb: what each kind of event does to the state.
 
 pub(super) mod admit;
+pub(super) mod appear;
 pub(super) mod arrive;
 pub(super) mod backfill;
+pub(super) mod bind;
 pub(super) mod boot;
 pub(super) mod cancel;
 pub(super) mod clock;
@@ -11,7 +13,10 @@ pub(super) mod data;
 pub(super) mod definitions;
 pub(super) mod dispatch;
 pub(super) mod emit;
+pub(super) mod empty;
 pub(super) mod fire;
+pub(super) mod hold;
+pub(super) mod latest;
 pub(super) mod misfire;
 pub(super) mod pause;
 pub(super) mod priority;

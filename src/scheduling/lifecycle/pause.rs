@@ -2,6 +2,7 @@
 
 use super::super::answers;
 use super::super::turn::Turn;
+use super::hold;
 use crate::model::id::InstanceId;
 use crate::model::instance::{InstanceState, Pause};
 use crate::model::record::{Record, Target};
@@ -31,6 +32,7 @@ pub(in super::super) fn request(
         }
         Target::Queue(_) | Target::All => turn.put_hold(target.clone(), Some(pause.clone())),
     }
+    hold::changed(turn, &target, turn.now);
     turn.record(Record::Paused { target, pause });
     Ok(Reply::Done)
 }
@@ -45,13 +47,13 @@ pub(in super::super) fn resume(turn: &mut Turn<'_>, target: &Target) -> Answer {
 /// A hold ends, by a person or by its time.
 pub(in super::super) fn ends(turn: &mut Turn<'_>, target: &Target) {
     let held = match target {
-        Target::Instance(id) => turn.state.instances.get(id).is_some_and(|i| i.paused.is_some()),
-        Target::Task(task) => turn.state.registry.row(task).is_some_and(|r| r.paused.is_some()),
-        Target::Queue(_) | Target::All => turn.state.holds.contains_key(target),
+        Target::Instance(id) => turn.state.instances.get(id).and_then(|i| i.paused.as_ref()),
+        Target::Task(task) => turn.state.registry.row(task).and_then(|r| r.paused.as_ref()),
+        Target::Queue(_) | Target::All => turn.state.holds.get(target),
     };
-    if !held {
-        return;
-    }
+    let Some(pause) = held else { return };
+    // It was over at its time, whoever was there to see it.
+    let over = pause.until.map_or(turn.now, |until| until.min(turn.now));
     match target {
         Target::Instance(id) => let_go(turn, id),
         Target::Task(task) => {
@@ -62,6 +64,7 @@ pub(in super::super) fn ends(turn: &mut Turn<'_>, target: &Target) {
         }
         Target::Queue(_) | Target::All => turn.put_hold(target.clone(), None),
     }
+    hold::changed(turn, target, over);
     turn.record(Record::Resumed { target: target.clone() });
 }
 
@@ -81,14 +84,8 @@ fn hold_instance(turn: &mut Turn<'_>, id: &InstanceId, pause: &Pause) -> Result<
     Ok(())
 }
 
-/// While held, an instance's dependency clock stood still (docs/waves.md, rule 11).
 fn let_go(turn: &mut Turn<'_>, id: &InstanceId) {
-    let now = turn.now;
-    turn.update(id, "resumed", |i| {
-        if let Some(pause) = i.paused.take() {
-            i.dependency_deadline = i.dependency_deadline.map(|at| at.plus(now.since(pause.since)));
-        }
-    });
+    turn.update(id, "resumed", |i| i.paused = None);
     turn.admit_later(id.clone());
 }
 

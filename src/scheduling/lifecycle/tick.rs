@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::agenda::Due;
 use super::super::turn::Turn;
 use super::misfire::{self, Unseen};
-use super::{admit, fire, pause};
+use super::{admit, empty, fire, pause};
 use crate::limits;
 use crate::model::id::TaskId;
 use crate::model::instance::InstanceState;
@@ -29,12 +29,17 @@ pub(in super::super) fn all(turn: &mut Turn<'_>) {
                     turn.transition(&id, InstanceState::Ready, None, |_| {});
                 }
                 Due::NotBefore(id) => {
-                    turn.update(&id, "time has come", |i| i.not_before = None);
+                    turn.update(&id, "time has come", |i| {
+                        let begins = i.not_before.take();
+                        i.held_since = i.held_since.max(i.held_since.and(begins));
+                    });
                     turn.admit_later(id);
                 }
                 Due::DependencyDeadline(id) => admit::deadline(turn, &id),
+                Due::Expires(id) => admit::expire(turn, &id),
                 Due::PauseEnds(target) => pause::ends(turn, &target),
                 Due::Forget(key) => turn.drop_arrival(&key),
+                Due::ForgetCycle(task, cycle) => empty::forget(turn, &task, &cycle),
                 Due::ForgetAnswer(key) => turn.drop_submission(&key),
             }
         }

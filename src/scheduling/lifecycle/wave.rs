@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::super::ended::Standing;
 use super::super::fill;
 use super::super::turn::Turn;
+use super::{bind, empty, hold, latest};
 use crate::limits;
 use crate::model::backfill::MadeBelow;
 use crate::model::cycle::{Cycle, CycleUnit};
 use crate::model::id::{InstanceId, TaskId};
-use crate::model::instance::{Cause, Edge, Instance, InstanceState, Reason};
+use crate::model::instance::{Cause, Instance, InstanceState, Reason};
 use crate::model::placeholders::Known;
 use crate::model::priority::Priority;
 use crate::model::spec::{JsonMap, TaskSpec};
@@ -69,30 +69,48 @@ pub(in super::super) fn create(turn: &mut Turn<'_>, birth: Birth) -> Made {
     enter(turn, &mut wave, &root.task_id, &source.root);
     let mut fresh = BTreeSet::from([source.root.clone()]);
     let below = if quiet { Vec::new() } else { reach(turn, &spec) };
-    let mut made = Vec::new();
     turn.create(root);
+    empty::filled(turn, &spec.task_id, &source.cycle);
+    let identity = source.root.as_str();
+    let made = carry(turn, below, (&source, identity), (&mut wave, &mut fresh));
+    if !quiet {
+        bind::bind_waiting(turn, &wave);
+    }
+    turn.admit_later(source.root);
+    Made::New(made)
+}
+
+/// Makes the instances of a wave, or takes up those that wait; tells what was made. `fresh` are
+/// those of the wave that were not taken up.
+pub(super) fn carry(
+    turn: &mut Turn<'_>,
+    below: Vec<Arc<TaskSpec>>,
+    (source, identity): (&Source, &str),
+    (wave, fresh): (&mut Wave, &mut BTreeSet<InstanceId>),
+) -> Vec<MadeBelow> {
+    let is_backfill = turn.state.instances.is_backfill(&source.root);
+    let mut made = Vec::new();
     for spec in below {
         let Some((spec, cycle)) = part(turn, spec, &source.cycle) else { continue };
-        let taken = match gather(turn, &spec, &cycle, &wave, &fresh) {
+        let taken = match bind::gather(turn, &spec, &cycle, wave, fresh) {
             Some(id) => {
-                rebind(turn, &id, &wave);
+                bind::rebind(turn, &id, wave);
                 id
             }
             None => {
-                let id = derive(turn, &spec, cycle, &source, source.root.as_str(), &wave);
+                let id = derive(turn, &spec, cycle, source, identity, wave);
                 fresh.insert(id.clone());
                 made.push(MadeBelow { task_id: spec.task_id.clone(), instance_id: id.clone() });
                 id
             }
         };
-        enter(turn, &mut wave, &spec.task_id, &taken);
+        enter(turn, wave, &spec.task_id, &taken);
+        if !is_backfill {
+            latest::by_wave(turn, &spec, &taken, source.scheduled_time);
+        }
         turn.admit_later(taken);
     }
-    if !quiet {
-        bind_waiting(turn, &wave);
-    }
-    turn.admit_later(source.root);
-    Made::New(made)
+    made
 }
 
 /// The instances that take part in a wave, by their tasks.
@@ -128,7 +146,7 @@ pub(super) fn derive(
     let mut instance = blank(turn, spec, id.clone(), cycle, source.scheduled_time);
     instance.trigger = Cause::Wave { root: source.root.clone() };
     instance.root = source.root.clone();
-    instance.edges = Arc::new(edges(turn, spec, &instance.cycle, wave));
+    instance.edges = Arc::new(bind::edges(turn, spec, &instance.cycle, wave));
     turn.create(instance);
     id
 }
@@ -172,8 +190,9 @@ fn root(turn: &Turn<'_>, birth: Birth) -> Instance {
     i.not_before = birth.not_before;
     // The clock of waiting for dependencies starts when its own time has come (docs/waves.md,
     // rule 11).
-    let waits_from = birth.not_before.unwrap_or(turn.now);
-    i.dependency_deadline = i.dependency_deadline.map(|at| at.plus(waits_from.since(turn.now)));
+    let waits_for = birth.not_before.unwrap_or(turn.now).since(turn.now);
+    i.dependency_deadline = i.dependency_deadline.map(|at| at.plus(waits_for));
+    i.expires_at = i.expires_at.map(|at| at.plus(waits_for));
     i.given_params = Arc::new(birth.params);
     if birth.not_before.is_some() {
         i.reason = Some(Reason::WaitingTrigger);
@@ -181,13 +200,22 @@ fn root(turn: &Turn<'_>, birth: Birth) -> Instance {
     i.ignore_deps = birth.ignore_deps;
     if birth.ignore_deps {
         i.dependency_deadline = None;
+        i.held_since = None;
     } else {
-        i.edges = Arc::new(edges(turn, &spec, &i.cycle, &Wave::new()));
+        i.edges = Arc::new(bind::edges(turn, &spec, &i.cycle, &Wave::new()));
     }
     i.runtime_params = Arc::clone(&i.given_params);
     // Parameters may still flow down an edge: then the key is filled when it becomes READY.
     i.dedup_key = dedup_key(turn, &spec, &i).ok().flatten();
     i
+}
+
+/// Whether a wave goes on from any of these versions to a task: an edge that looks for another cycle
+/// only holds the task, unless it has no other edges.
+fn is_carried(spec: &TaskSpec, upstreams: &[TaskId]) -> bool {
+    let mut edges = spec.depends_on.iter();
+    edges.clone().any(|d| d.cycle_offset == 0 && upstreams.contains(&d.task_id))
+        || edges.all(|d| d.cycle_offset != 0)
 }
 
 /// The tasks of a wave below its root, in topological order.
@@ -207,6 +235,7 @@ pub(super) fn reach(turn: &Turn<'_>, root: &TaskSpec) -> Vec<Arc<TaskSpec>> {
             let able = spec.enabled && registry.unresolved(spec).is_empty();
             // A version that takes its share of a lower one's cycles is no task beside it.
             let takes_part = takes_part && !registry.rollouts().is_taker(below);
+            let takes_part = takes_part && is_carried(spec, registry.rollouts().of(&task));
             if spec.is_derived() && takes_part && able && !found.contains_key(&key) {
                 found.insert(key, Arc::clone(spec));
                 frontier.push(below.clone());
@@ -214,95 +243,6 @@ pub(super) fn reach(turn: &Turn<'_>, root: &TaskSpec) -> Vec<Arc<TaskSpec>> {
         }
     }
     found.into_values().collect()
-}
-
-/// The waiting instance that takes part in the wave instead of a new one (rule 3): the oldest of
-/// that cycle with an open or broken edge, or with an edge on one that is gathered itself.
-fn gather(
-    turn: &Turn<'_>,
-    spec: &TaskSpec,
-    cycle: &Cycle,
-    wave: &Wave,
-    fresh: &BTreeSet<InstanceId>,
-) -> Option<InstanceId> {
-    let table = &turn.state.instances;
-    table
-        .waiting_of(&spec.task_id, cycle)
-        .find(|i| {
-            i.edges.iter().any(|edge| match &edge.instance_id {
-                None => true,
-                Some(bound) => {
-                    is_broken(turn, bound)
-                        || (wave.get(&edge.task_id) == Some(bound) && !fresh.contains(bound))
-                }
-            })
-        })
-        .map(|i| i.instance_id.clone())
-}
-
-/// Whether an upstream finally failed, was cancelled, or is gone from the store.
-pub(super) fn is_broken(turn: &Turn<'_>, upstream: &InstanceId) -> bool {
-    matches!(
-        turn.state.instances.standing(upstream),
-        Some(Standing::Failed | Standing::Skipped) | None
-    )
-}
-
-/// Binds an instance's edges on tasks of the wave to the wave.
-fn rebind(turn: &mut Turn<'_>, id: &InstanceId, wave: &Wave) {
-    turn.update(id, "edges", |i| {
-        for edge in Arc::make_mut(&mut i.edges) {
-            if let Some(upstream) = wave.get(&edge.task_id) {
-                edge.instance_id = Some(upstream.clone());
-            }
-        }
-    });
-}
-
-/// Edges of a new instance: inside the wave to the wave's instances, else to the newest match.
-pub(super) fn edges(turn: &Turn<'_>, spec: &TaskSpec, cycle: &Cycle, wave: &Wave) -> Vec<Edge> {
-    let bind = |task: &TaskId| {
-        let versions = turn.state.registry.rollouts().of(task);
-        let newest = || turn.state.instances.newest_matching(versions, cycle);
-        wave.get(task).cloned().or_else(newest)
-    };
-    spec.depends_on
-        .iter()
-        .map(|d| Edge {
-            task_id: d.task_id.clone(),
-            dep_type: d.dep_type,
-            strength: d.strength,
-            instance_id: bind(&d.task_id),
-        })
-        .collect()
-}
-
-/// Open edges of all other waiting instances of a matching cycle bind to what is new; so do
-/// broken edges of instances that are not derived (rules 3 and 4).
-pub(super) fn bind_waiting(turn: &mut Turn<'_>, wave: &Wave) {
-    for (task, new) in wave {
-        let Some(cycle) = turn.state.instances.cycle_of(new).cloned() else { continue };
-        for id in turn.state.instances.waiting_on_in(task, &cycle) {
-            let Some(i) = turn.state.instances.get(&id).filter(|_| id != *new) else { continue };
-            let derived = turn.state.spec_of(i).is_some_and(|s| s.is_derived());
-            let takes = i.edges.iter().any(|e| {
-                e.task_id == *task
-                    && match &e.instance_id {
-                        None => true,
-                        Some(bound) => bound != new && !derived && is_broken(turn, bound),
-                    }
-            });
-            if takes {
-                turn.update(&id, "edges", |i| {
-                    let edges = Arc::make_mut(&mut i.edges).iter_mut();
-                    for edge in edges.filter(|e| e.task_id == *task) {
-                        edge.instance_id = Some(new.clone());
-                    }
-                });
-                turn.admit_later(id);
-            }
-        }
-    }
 }
 
 /// An instance as it begins: PENDING, nothing tried yet.
@@ -314,6 +254,9 @@ fn blank(
     scheduled_time: Timestamp,
 ) -> Instance {
     let row = turn.state.registry.row(&spec.task_id);
+    let is_held = !spec.depends_on.is_empty()
+        && spec.dependency_timeout.is_some()
+        && hold::holds(turn.state, &spec.task_id, &spec.queue);
     Instance {
         root: id.clone(),
         instance_id: id,
@@ -360,6 +303,8 @@ fn blank(
             .dependency_timeout
             .filter(|_| !spec.depends_on.is_empty())
             .map(|t| turn.now.plus(t)),
+        held_since: is_held.then_some(turn.now),
+        expires_at: Some(turn.now.plus(turn.state.retention(Some(spec)))),
         attempts: Vec::new(),
     }
 }

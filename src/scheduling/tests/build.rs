@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::fixture;
 use crate::model::cron::CronExpr;
+use crate::model::cycle::CycleRule;
 use crate::model::event::{Definitions, SpecError, SpecFile};
 use crate::model::id::{ExecutorId, QueueName, TaskId};
 use crate::model::params::{ParamSchema, ParamType};
@@ -79,6 +80,11 @@ pub(crate) fn needed_text() -> ParamSchema {
 /// A task that a named event starts.
 pub(crate) fn on_event(name: &str, event: &str) -> TaskSpec {
     TaskSpec { triggers: vec![on(TriggerKind::Event(event.to_owned()))], ..task(name) }
+}
+
+/// A root by submission, of unit DAY.
+pub(crate) fn root(name: &str) -> TaskSpec {
+    TaskSpec { cycle: Some(CycleRule::DAY), ..on_event(name, &format!("go-{name}")) }
 }
 
 /// A retry policy of a fixed wait.

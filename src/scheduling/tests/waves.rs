@@ -1,19 +1,13 @@
 //! docs/waves.md: a test per rule, its number in the name.
 
 use super::bench::Bench;
-use super::build::{after, edge, on_event, task};
-use crate::model::cycle::CycleRule;
+use super::build::{after, edge, on_event, root, task};
 use crate::model::instance::InstanceState::{Blocked, Cancelled, Pending, Running, Succeeded};
 use crate::model::instance::Reason;
 use crate::model::params::{ParamSchema, ParamType};
 use crate::model::record::FireOutcome;
 use crate::model::request::{Reply, SubmitBody};
 use crate::model::spec::{Strength, TaskSpec};
-
-/// A root by submission.
-fn root(name: &str) -> TaskSpec {
-    TaskSpec { cycle: Some(CycleRule::DAY), ..on_event(name, &format!("go-{name}")) }
-}
 
 fn diamond() -> Bench {
     Bench::new(vec![

@@ -130,7 +130,7 @@ fn edges() -> BoxedStrategy<Value> {
             ("depType", words(&["SUCCESS", "DATA_READY"])),
             ("strength", words(&["STRONG", "WEAK"])),
             ("when", words(&["output.rows > 0", "state == 'SUCCEEDED' && !has(params.x)"])),
-            ("cycleOffset", json_only(&json!(0))),
+            ("cycleOffset", whole(-9..=0)),
         ],
     );
     let upstream = |edge: &Value| edge.get("taskId").unwrap_or(edge).to_string();
@@ -214,7 +214,7 @@ fn scheduling() -> BoxedStrategy<Value> {
             some(vec![("unit", words(&["DAY", "HOUR", "MINUTE"])), ("offset", whole(-9..=9))]),
         ),
         ("dependsOn", edges()),
-        ("onUpstream", words(&["EACH"])),
+        ("onUpstream", words(&["EACH", "LATEST"])),
         ("dependencyTimeoutMs", duration()),
         ("onDependencyTimeout", words(&["CANCEL", "RUN_DEGRADED"])),
         ("priority", prop_oneof![whole(0..=9), words(&["HIGH", "7"])].boxed()),

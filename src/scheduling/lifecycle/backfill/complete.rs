@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::super::super::ended::Standing;
 use super::super::super::turn::Turn;
+use super::super::bind;
 use super::super::wave::{self, Source, Wave};
 use crate::model::backfill::MadeBelow;
 use crate::model::cycle::Cycle;
@@ -39,7 +40,7 @@ pub(super) fn below(turn: &mut Turn<'_>, root: &InstanceId) -> Vec<MadeBelow> {
         turn.admit_later(id.clone());
         made.push(MadeBelow { task_id: spec.task_id.clone(), instance_id: id });
     }
-    wave::bind_waiting(turn, &fresh);
+    bind::bind_waiting(turn, &fresh);
     made
 }
 
@@ -49,8 +50,9 @@ fn mend(turn: &mut Turn<'_>, id: &InstanceId, all: &Wave) {
     let Some(i) = turn.state.instances.get(id).filter(|i| i.is_waiting()) else { return };
     let mut edges = Vec::clone(&i.edges);
     for edge in &mut edges {
-        let holds = |bound: &InstanceId| !wave::is_broken(turn, bound);
-        if !edge.instance_id.as_ref().is_some_and(holds)
+        let holds = |bound: &InstanceId| !turn.state.instances.is_broken(bound);
+        if edge.cycle_offset == 0
+            && !edge.instance_id.as_ref().is_some_and(holds)
             && let Some(there) = all.get(&edge.task_id)
         {
             edge.instance_id = Some(there.clone());
