@@ -383,11 +383,13 @@ impl Checker {
         if made.contains(&fire.outcome) || fire.instance_id.is_some() {
             return;
         }
-        let spec = in_force(rows, &fire.task_id);
-        let timed =
-            |s: &TaskSpec| s.triggers.iter().any(|t| matches!(t.when, TriggerKind::Every(_)));
-        let default = if spec.is_some_and(timed) { CycleRule::DAY } else { CycleRule::RUN };
-        let rule = spec.and_then(|spec| spec.cycle).unwrap_or(default);
+        let Some(spec) = in_force(rows, &fire.task_id) else { return };
+        let outside = |t: &TriggerKind| {
+            matches!(t, TriggerKind::File(_) | TriggerKind::Event(_) | TriggerKind::Task(_))
+        };
+        let is_run = !spec.triggers.is_empty() && spec.triggers.iter().all(|t| outside(&t.when));
+        let default = if is_run { CycleRule::RUN } else { CycleRule::DAY };
+        let rule = spec.cycle.unwrap_or(default);
         if rule == CycleRule::RUN {
             return;
         }

@@ -50,7 +50,8 @@ pub(super) fn run(
     outcome: FireOutcome,
     reason: Option<&str>,
 ) {
-    if !makes_nothing(outcome) {
+    // Of a task that is gone the unit is not known, and edges on it are blocked in any case.
+    if !makes_nothing(outcome) || turn.state.registry.spec(&spec.task_id).is_none() {
         return;
     }
     let after = run.first.just_before();
