@@ -162,7 +162,7 @@ impl State {
     /// Brings queue, usage and agenda in line with an instance's new value.
     pub(super) fn reindex(&mut self, old: Option<&Instance>, new: &Instance) {
         if let Some(old) = old {
-            if is_queued(old) {
+            if old.is_queued() {
                 self.queue.remove(old);
             }
             for (at, due) in deadlines(old) {
@@ -173,7 +173,7 @@ impl State {
                 self.usage.count(old, &owner, false);
             }
         }
-        if is_queued(new) {
+        if new.is_queued() {
             self.queue.insert(new);
         }
         for (at, due) in deadlines(new) {
@@ -365,11 +365,6 @@ impl State {
         different.extend(self.instances.differences(&other.instances));
         different
     }
-}
-
-/// Whether an instance stands in the dispatch queue: a held one does not, so it blocks nobody.
-fn is_queued(instance: &Instance) -> bool {
-    instance.state == InstanceState::Ready && instance.paused.is_none()
 }
 
 /// What of an instance becomes due by itself.

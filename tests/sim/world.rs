@@ -550,6 +550,8 @@ impl World {
                 let wait = self.rng.range(0, 100);
                 self.at(wait, Thing::FilesRead);
             }
+            // Nobody freezes anything here.
+            Command::Freeze { .. } | Command::Thaw { .. } => {}
             Command::Attach { .. } | Command::Exit(_) => {}
         }
         Ok(())
@@ -925,7 +927,12 @@ impl World {
                 let Some(i) = self.some(failed) else { return Ok(()) };
                 let instance = i.instance_id.clone();
                 self.flush()?;
-                self.ask(Request::Retry { instance, stored: Some(Box::new(i)) })
+                self.ask(Request::Retry {
+                    instance,
+                    same_revision: false,
+                    stored: Some(Box::new(i)),
+                    below: None,
+                })
             }
             3 => {
                 let name = format!("event{}", self.rng.below(2));
@@ -1047,7 +1054,12 @@ impl World {
                 .collect();
             for i in failed {
                 let instance = i.instance_id.clone();
-                self.ask(Request::Retry { instance, stored: Some(Box::new(i)) })?;
+                self.ask(Request::Retry {
+                    instance,
+                    same_revision: false,
+                    stored: Some(Box::new(i)),
+                    below: None,
+                })?;
             }
         }
         self.play(self.now + 400_000)?;

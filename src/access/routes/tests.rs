@@ -380,7 +380,12 @@ async fn orders_about_final_instances_bring_their_row() {
     assert_eq!(
         house.core.orders(),
         [
-            Request::Retry { instance: first, stored: Some(Box::new(done)) },
+            Request::Retry {
+                instance: first,
+                same_revision: false,
+                stored: Some(Box::new(done)),
+                below: None
+            },
             Request::Cancel { instance: second, downstream: true, stored: None },
         ]
     );

@@ -68,7 +68,7 @@ fn a_second_lease_of_an_instance_that_runs_is_refused_and_a_repetition_ignored()
         assert_eq!(executor.accept(second), None, "that one has ended");
         assert_eq!(executor.slots.len(), 2);
         // None of the two is to start.
-        executor.slots.values().for_each(|slot| slot.kill.cancel());
+        executor.slots.values().for_each(|slot| slot.wish.kill());
         while !executor.runners.is_empty() {
             executor.told.recv().await;
         }
@@ -106,7 +106,7 @@ fn results_too_large_for_one_hello_are_named_in_it_and_follow() {
         for _ in 0..80 {
             let of = assignment_in(&dir, "").of;
             let finished = Some(end(&of, &large));
-            executor.slots.insert(of, Slot { kill: CancellationToken::new(), finished });
+            executor.slots.insert(of, Slot { wish: orders().0, finished });
         }
         let listener = UnixListener::bind(dir.join("sock")).unwrap();
         let stream = UnixStream::connect(dir.join("sock")).await.unwrap();

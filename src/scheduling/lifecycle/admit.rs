@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::super::ended::Standing;
 use super::super::fill;
 use super::super::turn::Turn;
-use super::wave;
+use super::{retry, wave};
 use crate::model::condition::Condition;
 use crate::model::id::InstanceId;
 use crate::model::instance::{Cause, Edge, Instance, InstanceState, Reason};
@@ -32,6 +32,10 @@ pub(in super::super) fn all(turn: &mut Turn<'_>) {
 
 fn one(turn: &mut Turn<'_>, id: &InstanceId) {
     let Some(i) = turn.state.instances.get(id) else { return };
+    if i.awaits_upstream && retry::upstreams_have_ended(turn.state, i) {
+        turn.update(id, "upstreams have ended", |i| i.awaits_upstream = false);
+        return;
+    }
     if !i.is_waiting() || i.not_before.is_some_and(|at| at > turn.now) {
         return;
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::super::retry;
 use super::super::turn::Turn;
+use super::cancel;
 use super::dispatch::attempt_ref;
 use crate::limits;
 use crate::model::command::Command;
@@ -66,7 +67,7 @@ fn conclude(turn: &mut Turn<'_>, done: &Finished) {
         turn.transition(id, InstanceState::Succeeded, None, |i| {
             close(i, done, &end);
             i.output = output;
-            i.stopping = None;
+            (i.stopping, i.stopping_uid) = (None, None);
         });
         return;
     }
@@ -84,14 +85,20 @@ fn conclude(turn: &mut Turn<'_>, done: &Finished) {
     if let Some(message) = &mut end.message {
         message.truncate(message.floor_char_boundary(4096));
     }
+    let crosses = i.stopping.is_some() && due.is_some() && !done.killed;
     failed(turn, id, done, &end, due.filter(|_| i.stopping.is_none()), |i| {
         i.faults = faults;
         i.spawn_retries = spawn_retries;
         i.stopping = None;
+        i.stopping_uid = i.stopping_uid.filter(|_| crosses);
     });
-    if i.stopping.is_some() && due.is_some() && !done.killed {
+    if crosses {
         // The cancel crossed the end: it is as if it had met an instance that waits for its retry.
-        turn.transition(id, InstanceState::Cancelled, stopped_reason(i.stopping), |_| {});
+        let message = cancel::said(&i);
+        turn.transition(id, InstanceState::Cancelled, stopped_reason(i.stopping), |i| {
+            i.stopping_uid = None;
+            i.message = message;
+        });
     }
 }
 
@@ -139,6 +146,7 @@ pub(super) fn longest_wait(i: &Instance, spec: &TaskSpec) -> Duration {
 
 /// Writes an end into the instance and its newest attempt.
 fn close(i: &mut Instance, done: &Finished, end: &End) {
+    i.count_frozen(done.finished_at);
     i.started_at = done.started_at.or(i.started_at);
     i.finished_at = Some(done.finished_at);
     i.exit_code = end.exit_code;
@@ -202,12 +210,12 @@ fn end_of(done: &Finished, spec: &TaskSpec) -> End {
 /// (requirement B4).
 pub(super) fn cancelled(turn: &mut Turn<'_>, id: &InstanceId, done: Option<&Finished>) {
     let Some(i) = turn.state.instances.get(id) else { return };
-    let reason = stopped_reason(i.stopping);
+    let (reason, message) = (stopped_reason(i.stopping), cancel::said(i));
     let now = turn.now;
     let end = End {
         state: InstanceState::Failed,
         error_code: Some("CANCEL_REQUESTED".to_owned()),
-        message: None,
+        message,
         exit_code: done.and_then(|d| match d.outcome {
             Outcome::Exited { code } => Some(code),
             Outcome::Signalled { .. } | Outcome::TimedOut | Outcome::SpawnFailed { .. } => None,
@@ -221,14 +229,13 @@ pub(super) fn cancelled(turn: &mut Turn<'_>, id: &InstanceId, done: Option<&Fini
         Some(done) => close(i, done, &end),
         None => close_unseen(i, &end, now),
     });
-    turn.transition(id, InstanceState::Cancelled, reason, |i| i.stopping = None);
+    turn.transition(id, InstanceState::Cancelled, reason, |i| {
+        (i.stopping, i.stopping_uid) = (None, None);
+    });
 }
 
 fn stopped_reason(stopping: Option<Stopping>) -> Option<Reason> {
-    Some(match stopping {
-        Some(Stopping::Replace) => Reason::Replaced,
-        Some(Stopping::Cancel) | None => Reason::CancelledByUser,
-    })
+    Some(stopping.map_or(Reason::CancelledByUser, cancel::reason))
 }
 
 /// Nobody saw the attempt's end (requirement F1): again if the task allows it, else final.
@@ -262,6 +269,7 @@ pub(super) fn lost(turn: &mut Turn<'_>, id: &InstanceId, why: &str) {
 }
 
 fn close_unseen(i: &mut Instance, end: &End, now: Timestamp) {
+    i.count_frozen(now);
     i.finished_at = Some(now);
     i.error_code.clone_from(&end.error_code);
     i.message.clone_from(&end.message);
