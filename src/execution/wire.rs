@@ -193,6 +193,12 @@ mod tests {
         let report =
             r#"{"frame":"report","report":{"report":"heartbeat","running":0,"load1":0.0}}"#;
         assert!(serde_json::from_str::<FromExecutor>(report).is_ok());
+        let hello = r#"{"frame":"hello","protocol":1,"hello":{"executor":"local","incarnation":1,
+            "pid":7,"bootId":"b","running":[],"lost":[],"finished":[]}}"#;
+        let Ok(FromExecutor::Hello { hello, .. }) = serde_json::from_str(hello) else {
+            panic!("an older executor's Hello is none")
+        };
+        assert_eq!(hello.frozen, None, "it cannot freeze");
     }
 
     #[test]

@@ -495,9 +495,9 @@ mod tests {
         (Blocked, &[Pending, Ready, Cancelled]),
         (Ready, &[Running, Cancelled]),
         (Running, &[Succeeded, Failed, Timeout]),
+        (Succeeded, &[]),
         (Failed, &[Ready, Cancelled]),
         (Timeout, &[Ready, Cancelled]),
-        (Succeeded, &[]),
         (Cancelled, &[]),
     ];
 

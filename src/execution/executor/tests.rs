@@ -185,3 +185,37 @@ fn one_process_per_id() {
         lock(&places.lock, &args.id).await.unwrap();
     });
 }
+
+#[test]
+fn what_is_frozen_is_named_in_the_hello_until_it_is_thawed_or_has_ended() {
+    live(|dir| async move {
+        let mut executor = begun(&dir).await;
+        let slot = |finished| Slot { wish: orders().0, finished };
+        let [on, ended, never] =
+            [1, 2, 3].map(|lease| AttemptRef { lease: Lease(lease), ..assignment_in(&dir, "").of });
+        executor.slots.insert(on.clone(), slot(None));
+        executor.slots.insert(ended.clone(), slot(None));
+        let frozen = async |executor: &Executor| {
+            let listener = UnixListener::bind(dir.join("sock")).unwrap();
+            let mut line = frames(UnixStream::connect(dir.join("sock")).await.unwrap());
+            let mut peer = frames(listener.accept().await.unwrap().0);
+            executor.hello(&mut line).await.unwrap();
+            std::fs::remove_file(dir.join("sock")).unwrap();
+            let frame = peer.next().await.unwrap().unwrap();
+            match serde_json::from_slice(&frame).unwrap() {
+                FromExecutor::Hello { hello, .. } => hello.frozen,
+                FromExecutor::Report { .. } => panic!("no Hello"),
+            }
+        };
+        assert_eq!(frozen(&executor).await, Some(Vec::new()));
+        for of in [&on, &ended, &never] {
+            let frame = ToExecutor::Freeze { of: of.clone() };
+            assert_eq!(executor.obey(&encode(&frame).unwrap()), None);
+        }
+        executor.slots.get_mut(&ended).unwrap().finished = Some(end(&ended, ""));
+        assert_eq!(frozen(&executor).await, Some(vec![on.clone()]));
+        let frame = ToExecutor::Thaw { of: on };
+        assert_eq!(executor.obey(&encode(&frame).unwrap()), None);
+        assert_eq!(frozen(&executor).await, Some(Vec::new()));
+    });
+}

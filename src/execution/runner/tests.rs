@@ -535,3 +535,109 @@ fn a_flood_is_bounded_and_its_tail_kept() {
         assert!(kept.ends_with(b"\nTHE-END\n"));
     });
 }
+
+/// Waits until a process is stopped. It must not fork: whoever waits for a child that it has forked
+/// by vfork, which is stopped before it has become a program, is not seen as stopped.
+async fn until_stopped(process: Identity) {
+    let stopped = || session::stat(process.pid).is_some_and(|s| s.identity == process && s.stopped);
+    while !stopped() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[test]
+fn a_freeze_stops_the_whole_tree_and_a_thaw_lets_it_go_on() {
+    live(|life| async move {
+        let beat =
+            |name: &str| format!("echo $$ > $DIR/{name}; while ! test -e $DIR/go; do :; done");
+        let text = format!(
+            "sh -c '{}' & setsid sh -c '{}' & {}; {}; wait; exit 5",
+            beat("fa"),
+            beat("fb"),
+            escape("fc", false),
+            beat("fd"),
+        );
+        let mut attempt = life.begin(&life.script(&text));
+        attempt.started().await;
+        let mut tree = Vec::new();
+        for name in ["fa", "fb", "fc", "fd"] {
+            tree.push(identity_in(life.path().join(name)).await);
+        }
+        attempt.orders.freeze(true);
+        for process in &tree {
+            until_stopped(*process).await;
+        }
+        std::fs::write(life.path().join("go"), "").unwrap();
+        attempt.orders.freeze(false);
+        let end = attempt.finished().await;
+        assert_eq!(end.outcome, Outcome::Exited { code: 5 });
+        attempt.over.await.unwrap();
+        assert!(tree.into_iter().all(|process| !session::runs(process)));
+    });
+}
+
+#[test]
+fn the_time_allowed_stands_still_while_an_attempt_is_frozen() {
+    live(|life| async move {
+        let timeout = Duration::from_millis(300);
+        let assignment = Assignment { timeout: Some(timeout), ..life.script("sleep 99") };
+        let mut attempt = life.begin(&assignment);
+        // Before there is a process: it is stopped as soon as there is one.
+        attempt.orders.freeze(true);
+        while life.hands.children.leaders().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let leader = life.hands.children.leaders().first().copied().unwrap();
+        let leader = session::identify(leader).unwrap();
+        until_stopped(leader).await;
+        let since = clock::since_boot();
+        while clock::since_boot() < since + timeout * 2 {
+            tokio::task::yield_now().await;
+        }
+        assert!(session::stat(leader.pid).unwrap().stopped, "its time is not up");
+        attempt.orders.freeze(false);
+        attempt.started().await;
+        let end = attempt.finished().await;
+        assert_eq!(end.outcome, Outcome::TimedOut);
+    });
+}
+
+#[test]
+fn a_frozen_one_hears_term_has_its_grace_and_ends() {
+    live(|life| async move {
+        let text = "trap 'echo heard > $DIR/fe; exit 0' TERM; echo $$ > $DIR/ff; \
+                    while :; do :; done";
+        let mut attempt = life.begin(&life.script(text));
+        attempt.started().await;
+        let leader = identity_in(life.path().join("ff")).await;
+        attempt.orders.freeze(true);
+        until_stopped(leader).await;
+        attempt.orders.kill();
+        let end = attempt.finished().await;
+        assert!(end.killed);
+        assert_eq!(line(life.path().join("fe")).await, "heard");
+        assert_eq!(end.outcome, Outcome::Exited { code: 0 });
+    });
+}
+
+#[test]
+fn a_frozen_one_that_is_killed_from_outside_ends_with_all_that_is_left_of_it() {
+    live(|life| async move {
+        let text = "sh -c 'echo $$ > $DIR/fg; exec sleep 99' & \
+                    while ! test -s $DIR/fg; do :; done; echo $$ > $DIR/fh; wait";
+        let mut attempt = life.begin(&life.script(text));
+        attempt.started().await;
+        let child = identity_in(life.path().join("fg")).await;
+        let leader = identity_in(life.path().join("fh")).await;
+        attempt.orders.freeze(true);
+        for process in [child, leader] {
+            until_stopped(process).await;
+        }
+        process::signal(leader, Signal::SIGKILL);
+        let end = attempt.finished().await;
+        assert_eq!(end.outcome, Outcome::Signalled { signal: 9, name: "KILL".to_owned() });
+        assert!(!end.killed, "nobody here wanted it");
+        attempt.over.await.unwrap();
+        assert!(!session::runs(child));
+    });
+}

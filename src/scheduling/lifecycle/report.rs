@@ -16,7 +16,7 @@ use crate::model::time::Timestamp;
 
 /// An end, told apart as the rules need it.
 struct End {
-    state: InstanceState,
+    becomes: InstanceState,
     error_code: Option<String>,
     message: Option<String>,
     exit_code: Option<i32>,
@@ -62,7 +62,7 @@ fn conclude(turn: &mut Turn<'_>, done: &Finished) {
         return cancelled(turn, id, Some(done));
     }
     let mut end = end_of(done, &spec);
-    if end.state == InstanceState::Succeeded {
+    if end.becomes == InstanceState::Succeeded {
         let output = done.result.output.clone();
         turn.transition(id, InstanceState::Succeeded, None, |i| {
             close(i, done, &end);
@@ -111,7 +111,7 @@ fn failed(
     count: impl FnOnce(&mut Instance),
 ) {
     let reason = retry_at.map(|_| Reason::RetryWait);
-    turn.transition(id, end.state, reason, |i| {
+    turn.transition(id, end.becomes, reason, |i| {
         close(i, done, end);
         i.next_retry_at = retry_at;
         count(i);
@@ -169,7 +169,7 @@ fn close(i: &mut Instance, done: &Finished, end: &End) {
 /// State and error code of an end (contract §3, 'Error codes').
 fn end_of(done: &Finished, spec: &TaskSpec) -> End {
     let mut end = End {
-        state: InstanceState::Failed,
+        becomes: InstanceState::Failed,
         error_code: None,
         message: done.result.message.clone(),
         exit_code: None,
@@ -187,7 +187,7 @@ fn end_of(done: &Finished, spec: &TaskSpec) -> End {
                 end.error_code = Some("RESULT_INVALID".to_owned());
                 end.message = Some(problem.clone());
             } else {
-                end.state = InstanceState::Succeeded;
+                end.becomes = InstanceState::Succeeded;
             }
         }
         Outcome::Signalled { signal, name } => {
@@ -195,7 +195,7 @@ fn end_of(done: &Finished, spec: &TaskSpec) -> End {
             end.error_code = Some(format!("SIGNAL_{name}"));
         }
         Outcome::TimedOut => {
-            end.state = InstanceState::Timeout;
+            end.becomes = InstanceState::Timeout;
             end.error_code = Some("TIMEOUT".to_owned());
         }
         Outcome::SpawnFailed { message, .. } => {
@@ -213,7 +213,7 @@ pub(super) fn cancelled(turn: &mut Turn<'_>, id: &InstanceId, done: Option<&Fini
     let (reason, message) = (stopped_reason(i.stopping), cancel::said(i));
     let now = turn.now;
     let end = End {
-        state: InstanceState::Failed,
+        becomes: InstanceState::Failed,
         error_code: Some("CANCEL_REQUESTED".to_owned()),
         message,
         exit_code: done.and_then(|d| match d.outcome {
@@ -249,7 +249,7 @@ pub(super) fn lost(turn: &mut Turn<'_>, id: &InstanceId, why: &str) {
     }
     let Some(spec) = turn.state.spec_of(&i) else { return };
     let end = End {
-        state: InstanceState::Failed,
+        becomes: InstanceState::Failed,
         error_code: Some("EXECUTOR_LOST".to_owned()),
         message: Some(why.to_owned()),
         exit_code: None,

@@ -12,14 +12,18 @@ mod clock;
 mod conditions;
 mod files;
 mod fires;
+mod freeze;
 mod misfire;
+mod moves;
 mod order;
 mod pause;
 mod plan;
 mod registry;
 mod repeat;
+mod retry;
 mod rollback;
 mod rollout;
+mod skip;
 mod waves;
 
 use crate::model::fixture;
