@@ -32,12 +32,14 @@ pub(super) async fn retry(
         Request::Retry { instance, same_revision: body.same_revision, stored, below: below.clone() }
     })
     .await?;
-    match reply {
-        Reply::Retried(retried) => Ok(Json(retried)),
-        // The repetition of an order that an earlier version carried out.
-        Reply::Done => Ok(Json(Retried { instance_id, below: Vec::new(), rejected: Vec::new() })),
-        _ => Err(Problem::misanswered("a retry")),
+    if let Reply::Retried(retried) = reply {
+        return Ok(Json(retried));
     }
+    // The repetition of an order that an earlier version carried out.
+    if reply == Reply::Done {
+        return Ok(Json(Retried { instance_id, below: Vec::new(), rejected: Vec::new() }));
+    }
+    Err(Problem::misanswered("a retry"))
 }
 
 /// The rows of the finally failed instances below one: the core does not keep them. One that is
