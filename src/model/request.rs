@@ -140,6 +140,11 @@ pub enum Request {
         /// To what.
         priority: Priority,
     },
+    /// Undo a change of priority: the definition's, or for an instance its task's, counts again.
+    ResetPriority {
+        /// Of a task or an instance.
+        target: Target,
+    },
     /// Tell that a named event happened.
     Emit {
         /// Its name.

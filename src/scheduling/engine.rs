@@ -184,6 +184,7 @@ fn answer(turn: &mut Turn<'_>, request: Request) -> Answer {
         }
         Request::Resume { target } => pause::resume(turn, &target),
         Request::SetPriority { target, priority } => priority::request(turn, target, priority),
+        Request::ResetPriority { target } => priority::reset(turn, target),
         Request::Emit { name, params } => emit::request(turn, &name, &params),
         Request::Tasks => Ok(Reply::Tasks(answers::tasks(turn.state))),
         Request::Task(task) => answers::task(turn.state, &task),

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Extension, RawQuery, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::access::extract::{Body, Name, Params, flag};
@@ -208,13 +208,26 @@ pub(super) struct EmptyBody {}
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PriorityBody {
-    priority: PriorityText,
+    #[serde(deserialize_with = "wished")]
+    priority: Option<PriorityText>,
+}
+
+/// A priority, or the word `default`.
+fn wished<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PriorityText>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    if value.as_str() == Some("default") {
+        return Ok(None);
+    }
+    PriorityText::deserialize(value).map(Some).map_err(serde::de::Error::custom)
 }
 
 impl PriorityBody {
     /// The order that the body asks for.
     pub(super) fn request(&self, target: Target) -> Request {
-        Request::SetPriority { target, priority: self.priority.0 }
+        match self.priority {
+            Some(PriorityText(priority)) => Request::SetPriority { target, priority },
+            None => Request::ResetPriority { target },
+        }
     }
 }
 

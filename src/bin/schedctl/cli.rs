@@ -25,6 +25,7 @@ pub(crate) use definitions::{
     ValidateArgs,
 };
 pub(crate) use format::{Color, Format};
+pub(crate) use values::PriorityWish;
 
 /// Talks to schedd, the task scheduler of this machine.
 #[derive(Debug, Parser)]

@@ -79,6 +79,7 @@ fn text(request: &Request) -> Option<String> {
         | Request::Freeze { .. }
         | Request::Resume { .. }
         | Request::SetPriority { .. }
+        | Request::ResetPriority { .. }
         | Request::Emit { .. } => Some(format!("{request:?}")),
         Request::Cancel { instance, downstream, .. } => {
             Some(format!("cancel {instance} {downstream}"))

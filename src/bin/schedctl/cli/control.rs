@@ -1,9 +1,8 @@
 //! Options of the verbs by which people steer: cancel, skip, retry, pause, resume, priority.
 
 use clap::Args;
-use sched::model::priority::Priority;
 
-use super::values;
+use super::values::{self, PriorityWish};
 use crate::time_text::{self, When};
 
 #[derive(Debug, Args)]
@@ -95,7 +94,8 @@ pub(crate) struct PriorityArgs {
     /// A task or an instance
     #[arg(value_name = "TASK|INSTANCE")]
     pub(crate) name: String,
-    /// 0 (first) to 9 (last), CRITICAL, HIGH, NORMAL, LOW or BACKGROUND
-    #[arg(value_parser = values::priority)]
-    pub(crate) value: Priority,
+    /// 0 (first) to 9 (last), CRITICAL, HIGH, NORMAL, LOW or BACKGROUND; default: what the
+    /// definition says, for an instance what counts for its task
+    #[arg(value_parser = values::priority_or_default)]
+    pub(crate) value: PriorityWish,
 }

@@ -6,7 +6,7 @@ use sched::model::view::{InstanceView, Retried};
 use serde_json::json;
 
 use crate::cli::{
-    CancelArgs, HoldTarget, PauseArgs, PriorityArgs, ResumeArgs, RetryArgs, SkipArgs,
+    CancelArgs, HoldTarget, PauseArgs, PriorityArgs, PriorityWish, ResumeArgs, RetryArgs, SkipArgs,
 };
 use crate::exit::{Exit, Failure};
 use crate::output::{confirm, note};
@@ -127,8 +127,12 @@ pub(crate) fn resume(session: &Session, args: &ResumeArgs) -> Result<Exit, Failu
 /// `priority`.
 pub(crate) fn priority(session: &Session, args: &PriorityArgs) -> Result<Exit, Failure> {
     let target = action(named(&args.name), "priority");
-    session.post(&target, &json!({ "priority": args.value }))?;
-    note(&format!("{} has priority {}", args.name, args.value));
+    let (value, said) = match args.value {
+        PriorityWish::Set(priority) => (json!(priority), priority.to_string()),
+        PriorityWish::Default => (json!("default"), "its own again".to_owned()),
+    };
+    session.post(&target, &json!({ "priority": value }))?;
+    note(&format!("{} has priority {said}", args.name));
     Ok(Exit::Good)
 }
 
