@@ -81,7 +81,7 @@ impl Orders {
 async fn until(frozen: &mut watch::Receiver<bool>, wanted: bool) {
     if frozen.wait_for(|is| *is == wanted).await.is_err() {
         // Nobody is there any more to order it.
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -99,8 +99,8 @@ fn a_frozen_task_is_cancelled_with_its_grace() {
     let uid = nix::unistd::geteuid().as_raw();
     assert_eq!(over["message"], format!("cancelled by uid {uid}"));
     let log = sched.json(&["events", "--since", "0"]);
-    let moves = log.as_array().unwrap().iter().filter(|r| r["kind"] == "moved");
-    let last = moves.filter(|r| r["instanceId"] == id.as_str()).next_back().unwrap();
+    let mut moves = log.as_array().unwrap().iter().filter(|r| r["kind"] == "moved");
+    let last = moves.rfind(|r| r["instanceId"] == id.as_str()).unwrap();
     assert_eq!((&last["to"], &last["uid"]), (&json!("CANCELLED"), &json!(uid)));
 }
 

@@ -188,13 +188,13 @@ impl PauseBody {
     /// The order that the body asks for.
     pub(super) fn request(self, target: Target) -> Result<Request, Problem> {
         let Self { reason, until, freeze } = self;
-        match target {
-            Target::Instance(instance) if freeze => Ok(Request::Freeze { instance, reason, until }),
-            Target::Task(_) | Target::Queue(_) | Target::All if freeze => Err(Problem::invalid(
-                "freeze: true is for instances only; pause the task or the queue, and freeze \
-                     those of its instances that run",
+        match (target, freeze) {
+            (Target::Instance(instance), true) => Ok(Request::Freeze { instance, reason, until }),
+            (Target::Task(_) | Target::Queue(_) | Target::All, true) => Err(Problem::invalid(
+                "freeze: true is for instances only; pause the task or the queue, and freeze those \
+                 of its instances that run",
             )),
-            target => Ok(Request::Pause { target, reason, until }),
+            (target, false) => Ok(Request::Pause { target, reason, until }),
         }
     }
 }

@@ -424,9 +424,10 @@ async fn a_retry_brings_the_rows_of_what_failed_below() {
         rejected: vec![RetryRejection { instance_id: gone.clone(), detail: "why".to_owned() }],
     };
     let (ids, answer) = (vec![below, gone], retried.clone());
-    let house = House::new(FakeCore::new(move |request| match request {
-        Request::FailedBelow(_) => Ok(Reply::Instances(ids.clone())),
-        _ => Ok(Reply::Retried(answer.clone())),
+    let house = House::new(FakeCore::new(move |request| {
+        let asks = matches!(request, Request::FailedBelow(_));
+        let retried = || Reply::Retried(answer.clone());
+        Ok(if asks { Reply::Instances(ids.clone()) } else { retried() })
     }));
     let [first, second] =
         [1, 2].map(|n| row(&format!("0{n}"), n, "a.v1", InstanceState::Failed, 1));

@@ -134,94 +134,62 @@ fn one_being_cancelled_whose_executor_never_had_it_is_cancelled_at_the_hello() {
     assert_eq!(bench.standing(&a), (Cancelled, BY_USER));
 }
 
-/// What a case is about, its specs, and how its instance of `a` comes to be where it is.
+/// A dependent of one that runs, PENDING, and that one.
+fn pending(bench: &mut Bench) -> (InstanceId, InstanceId) {
+    let up = bench.run("up");
+    (bench.of("b")[0].instance_id.clone(), up)
+}
+
+fn ready(bench: &mut Bench) -> InstanceId {
+    bench.pause(Target::All).unwrap();
+    bench.run("a")
+}
+
+/// One of `a`, which is tried twice, or of `up`, which is not, after its first attempt.
+fn after_an_attempt(bench: &mut Bench, name: &str, outcome: Outcome) -> InstanceId {
+    let id = bench.run(name);
+    bench.ends(&id, outcome, false);
+    id
+}
+
+/// Where an instance is, how it comes there, and where a cancel leaves it.
 type Case = (InstanceState, fn(&mut Bench) -> InstanceId, InstanceState);
+
+const EXITS_1: Outcome = Outcome::Exited { code: 1 };
+
+const CASES: [Case; 10] = [
+    (Pending, |bench| pending(bench).0, Cancelled),
+    (
+        Blocked,
+        |bench| {
+            let (id, up) = pending(bench);
+            bench.exits(&up, 1);
+            id
+        },
+        Cancelled,
+    ),
+    (Ready, ready, Cancelled),
+    (Running, |bench| bench.run("a"), Running),
+    (Succeeded, |bench| after_an_attempt(bench, "a", Outcome::Exited { code: 0 }), Succeeded),
+    // Waiting for a retry, and for good.
+    (Failed, |bench| after_an_attempt(bench, "a", EXITS_1), Cancelled),
+    (Failed, |bench| after_an_attempt(bench, "up", EXITS_1), Failed),
+    (Timeout, |bench| after_an_attempt(bench, "a", Outcome::TimedOut), Cancelled),
+    (Timeout, |bench| after_an_attempt(bench, "up", Outcome::TimedOut), Timeout),
+    (
+        Cancelled,
+        |bench| {
+            let id = ready(bench);
+            bench.cancel(&id).0.unwrap();
+            id
+        },
+        Cancelled,
+    ),
+];
 
 #[test]
 fn a_cancel_of_each_of_the_eight_states_may_be_repeated() {
-    fn upstream_runs(bench: &mut Bench) -> InstanceId {
-        bench.run("up");
-        bench.of("b")[0].instance_id.clone()
-    }
-    let cases: [Case; 10] = [
-        (Pending, upstream_runs, Cancelled),
-        (
-            Blocked,
-            |bench| {
-                let b = upstream_runs(bench);
-                let up = bench.of("up")[0].instance_id.clone();
-                bench.exits(&up, 1);
-                b
-            },
-            Cancelled,
-        ),
-        (
-            Ready,
-            |bench| {
-                bench.pause(Target::All).unwrap();
-                bench.run("a")
-            },
-            Cancelled,
-        ),
-        (Running, |bench| bench.run("a"), Running),
-        (
-            Succeeded,
-            |bench| {
-                let a = bench.run("a");
-                bench.exits(&a, 0);
-                a
-            },
-            Succeeded,
-        ),
-        // Waiting for a retry, and for good.
-        (
-            Failed,
-            |bench| {
-                let a = bench.run("a");
-                bench.exits(&a, 1);
-                a
-            },
-            Cancelled,
-        ),
-        (
-            Failed,
-            |bench| {
-                let up = bench.run("up");
-                bench.exits(&up, 1);
-                up
-            },
-            Failed,
-        ),
-        (
-            Timeout,
-            |bench| {
-                let a = bench.run("a");
-                bench.ends(&a, Outcome::TimedOut, false);
-                a
-            },
-            Cancelled,
-        ),
-        (
-            Timeout,
-            |bench| {
-                let up = bench.run("up");
-                bench.ends(&up, Outcome::TimedOut, false);
-                up
-            },
-            Timeout,
-        ),
-        (
-            Cancelled,
-            |bench| {
-                bench.pause(Target::All).unwrap();
-                let a = bench.run("a");
-                bench.cancel(&a).0.unwrap();
-                a
-            },
-            Cancelled,
-        ),
-    ];
-    for (from, make, to) in cases {
+    for (from, make, to) in CASES {
         let mut bench = Bench::new(vec![tried(), task("up"), after("b", &["up"])]);
         let id = make(&mut bench);
         assert_eq!(bench.instance(&id).state, from);

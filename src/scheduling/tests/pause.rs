@@ -106,7 +106,7 @@ fn whoever_pauses_what_is_paused_changes_why_and_for_how_long() {
     let a = bench.run("a");
     let queue = Target::Queue(QueueName::from("default"));
     let since = bench.now;
-    for target in [Target::All, queue.clone(), Target::Task(id("a")), Target::Instance(a.clone())] {
+    for target in [Target::All, queue, Target::Task(id("a")), Target::Instance(a.clone())] {
         bench.now = since;
         bench.pause(target.clone()).unwrap();
         bench.now = since.plus(std::time::Duration::from_secs(7));

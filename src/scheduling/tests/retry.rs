@@ -51,9 +51,9 @@ fn retried(answer: Answer) -> Result<Retried, String> {
 }
 
 fn moves(bench: &Bench, of: &InstanceId) -> Vec<String> {
-    let all = bench.log.iter().filter_map(|record| match &record.what {
-        Record::Moved { instance_id, to, .. } if instance_id == of => Some(to.to_string()),
-        _ => None,
+    let all = bench.log.iter().filter_map(|record| {
+        let Record::Moved { instance_id, to, .. } = &record.what else { return None };
+        (instance_id == of).then(|| to.to_string())
     });
     all.collect()
 }
