@@ -465,6 +465,34 @@ fn unsafe_code_stands_in_one_file() {
 }
 
 #[test]
+fn states_are_set_by_a_turns_move_and_by_a_birth_only() {
+    let mut found = Vec::new();
+    for source in sources().iter().filter(|s| s.room() == Some("scheduling")) {
+        let moves = source.own.lines().filter(|line| {
+            line.split_once(".state").is_some_and(|(_, after)| {
+                let after = after.trim_start();
+                after.starts_with('=') && !after.starts_with("==")
+            })
+        });
+        let births = source.own.lines().filter(|line| {
+            let line = line.trim_start();
+            ["Instance {", "(Instance {", "= Instance {"]
+                .iter()
+                .any(|begin| line.starts_with(begin) || (begin.len() > 10 && line.contains(begin)))
+        });
+        for (count, file, what) in [
+            (moves.count(), "src/scheduling/turn.rs", "assignments of a state"),
+            (births.count(), "src/scheduling/lifecycle/wave.rs", "instances written out"),
+        ] {
+            if count != usize::from(source.path == file) {
+                found.push(format!("{}: {count} {what}", source.path));
+            }
+        }
+    }
+    hold("states set beside Turn::transition, which knows the table", &found);
+}
+
+#[test]
 fn long_files_say_why_they_are() {
     let mut found = Vec::new();
     for source in sources().iter().filter(|s| !s.is_test()) {

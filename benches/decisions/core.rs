@@ -111,6 +111,7 @@ impl Core {
             pid: 2,
             boot_id,
             running: Vec::new(),
+            frozen: Some(Vec::new()),
             lost: Vec::new(),
             finished: Vec::new(),
         }));

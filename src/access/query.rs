@@ -248,19 +248,34 @@ pub(super) async fn order_about(
     text: &str,
     request: impl Fn(InstanceId, Option<Box<Instance>>) -> Request,
 ) -> Result<InstanceId, Problem> {
+    ask_about(app, caller, text, request).await.map(|(id, _)| id)
+}
+
+/// The same with its answer.
+pub(super) async fn ask_about(
+    app: &App,
+    caller: Caller,
+    text: &str,
+    request: impl Fn(InstanceId, Option<Box<Instance>>) -> Request,
+) -> Result<(InstanceId, Reply), Problem> {
     let row = resolve(app, text).await?;
     let id = row.instance_id.clone();
     let was_open = row.is_open();
     let stored = (!was_open).then(|| Box::new(row));
-    let first = app.order(request(id.clone(), stored), caller).await;
-    let Err(problem) = first else { return Ok(id) };
+    let problem = match app.ask(request(id.clone(), stored), caller).await {
+        Ok(reply) => return Ok((id, reply)),
+        Err(problem) => problem,
+    };
     if !was_open || problem.rejection.code != RejectionCode::NotFound {
         return Err(problem);
     }
     let again = id.clone();
     let row = read(app, move |history| history.instance(&again)).await?;
     match row.filter(|row| !row.is_open()) {
-        Some(row) => app.order(request(id.clone(), Some(Box::new(row))), caller).await.map(|()| id),
+        Some(row) => {
+            let reply = app.ask(request(id.clone(), Some(Box::new(row))), caller).await?;
+            Ok((id, reply))
+        }
         None => Err(problem),
     }
 }

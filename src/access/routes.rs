@@ -5,6 +5,7 @@ mod daemon;
 mod definitions;
 mod events;
 mod instances;
+mod retry;
 mod revisions;
 mod tasks;
 
@@ -19,7 +20,7 @@ use super::problem::Problem;
 use super::state::App;
 
 /// Paths, for the hint that an unknown one gets.
-const PATHS: [&str; 38] = [
+const PATHS: [&str; 39] = [
     "/tasks",
     "/tasks/{id}",
     "/tasks/{id}/instances",
@@ -36,6 +37,7 @@ const PATHS: [&str; 38] = [
     "/instances/{id}",
     "/instances/{id}/cancel",
     "/instances/{id}/retry",
+    "/instances/{id}/skip",
     "/instances/{id}/pause",
     "/instances/{id}/resume",
     "/instances/{id}/priority",
@@ -90,7 +92,8 @@ fn table() -> Router<App> {
         .route("/instances", get(instances::list))
         .route("/instances/{id}", get(instances::show))
         .route("/instances/{id}/cancel", post(instances::cancel))
-        .route("/instances/{id}/retry", post(instances::retry))
+        .route("/instances/{id}/retry", post(retry::retry))
+        .route("/instances/{id}/skip", post(instances::skip))
         .route("/instances/{id}/pause", post(instances::pause))
         .route("/instances/{id}/resume", post(instances::resume))
         .route("/instances/{id}/priority", post(instances::priority))

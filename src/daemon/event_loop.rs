@@ -146,6 +146,8 @@ impl EventLoop {
             Command::Attach { executor, connection } => self.pool.attach(&executor, connection),
             Command::Run(dispatch) => self.pool.run(*dispatch),
             Command::Kill { executor, of } => self.pool.kill(&executor, of),
+            Command::Freeze { executor, of } => self.pool.freeze(&executor, of),
+            Command::Thaw { executor, of } => self.pool.thaw(&executor, of),
             Command::Acknowledge { executor, of } => self.pool.acknowledge(&executor, of),
             Command::Reply { to, answer } => self.waiting.answer(to, *answer),
             Command::WatchFiles(watches) => {

@@ -19,10 +19,10 @@ use futures_util::{SinkExt, StreamExt};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::clock;
+use super::freeze::{Wish, orders};
 use super::hands::Hands;
 use super::journal::Journal;
 use super::runner::{self, never_started};
@@ -133,7 +133,7 @@ async fn reap(signals: &mut Signals, hands: &Hands) -> io::Error {
 
 /// One attempt that is not forgotten yet.
 struct Slot {
-    kill: CancellationToken,
+    wish: Wish,
     finished: Option<Box<Finished>>,
 }
 
@@ -171,7 +171,7 @@ impl Executor {
         for one in left {
             match one.finished {
                 Some(finished) => {
-                    let slot = Slot { kill: CancellationToken::new(), finished: Some(finished) };
+                    let slot = Slot { wish: orders().0, finished: Some(finished) };
                     slots.insert(one.of, slot);
                 }
                 None => {
@@ -295,11 +295,13 @@ impl Executor {
     async fn hello(&self, line: &mut Frames) -> Result<(), String> {
         let mut budget = limits::FRAME_BYTES_MAX / 2;
         let mut running = Vec::new();
+        let mut frozen = Vec::new();
         let mut finished = Vec::new();
         let mut later = Vec::new();
         for (of, slot) in &self.slots {
             let Some(end) = &slot.finished else {
                 running.push(of.clone());
+                frozen.extend(slot.wish.is_frozen().then(|| of.clone()));
                 continue;
             };
             let bytes = serde_json::to_vec(end).map_or(usize::MAX, |b| b.len());
@@ -321,6 +323,7 @@ impl Executor {
             pid: std::process::id(),
             boot_id: Arc::clone(&self.hands.boot_id),
             running,
+            frozen: Some(frozen),
             lost: self.lost.iter().cloned().collect(),
             finished,
         };
@@ -351,11 +354,13 @@ impl Executor {
             Ok(ToExecutor::Kill { of }) => {
                 match self.slots.get(&of) {
                     // One that has ended keeps its result.
-                    Some(slot) => slot.kill.cancel(),
+                    Some(slot) => slot.wish.kill(),
                     None => tracing::debug!(instance = %of.instance_id, "nothing to kill"),
                 }
                 None
             }
+            Ok(ToExecutor::Freeze { of }) => self.freeze(&of, true),
+            Ok(ToExecutor::Thaw { of }) => self.freeze(&of, false),
             Ok(ToExecutor::Acknowledge { of }) => {
                 let ended = self.slots.get(&of).is_some_and(|s| s.finished.is_some());
                 if ended || self.lost.contains(&of) {
@@ -394,10 +399,18 @@ impl Executor {
             self.lost.remove(&old);
             self.forget(&old);
         }
-        let kill = CancellationToken::new();
-        self.slots.insert(of, Slot { kill: kill.clone(), finished: None });
+        let (wish, orders) = orders();
+        self.slots.insert(of, Slot { wish, finished: None });
         let hands = Rc::clone(&self.hands);
-        self.runners.spawn_local(runner::run(hands, assignment, kill, self.tell.clone()));
+        self.runners.spawn_local(runner::run(hands, assignment, orders, self.tell.clone()));
+        None
+    }
+
+    fn freeze(&self, of: &AttemptRef, frozen: bool) -> Option<Box<Finished>> {
+        match self.slots.get(of) {
+            Some(slot) => slot.wish.freeze(frozen),
+            None => tracing::debug!(instance = %of.instance_id, frozen, "nothing to freeze"),
+        }
         None
     }
 

@@ -34,6 +34,10 @@ pub(super) enum Order {
     Run(Box<Dispatch>),
     /// End this.
     Kill(AttemptRef),
+    /// Stop this.
+    Freeze(AttemptRef),
+    /// Let this go on.
+    Thaw(AttemptRef),
     /// Forget this.
     Acknowledge(AttemptRef),
 }
@@ -241,6 +245,8 @@ impl Service<'_> {
                 }
             }
             Order::Kill(of) => (of.clone(), ToExecutor::Kill { of }),
+            Order::Freeze(of) => (of.clone(), ToExecutor::Freeze { of }),
+            Order::Thaw(of) => (of.clone(), ToExecutor::Thaw { of }),
             Order::Acknowledge(of) => (of.clone(), ToExecutor::Acknowledge { of }),
         };
         encode(&frame).map_err(|why| (of, format!("cannot hand over the attempt: {why}")))

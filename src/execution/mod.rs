@@ -11,6 +11,7 @@ mod account;
 mod clock;
 pub mod environment;
 pub mod executor;
+mod freeze;
 mod hands;
 mod journal;
 mod keeper;

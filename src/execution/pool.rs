@@ -166,6 +166,16 @@ impl ExecutorPool {
         self.order(executor, Order::Kill(of));
     }
 
+    /// Orders that an attempt's processes stop. Never waits.
+    pub fn freeze(&self, executor: &ExecutorId, of: AttemptRef) {
+        self.order(executor, Order::Freeze(of));
+    }
+
+    /// Orders that a frozen attempt goes on. Never waits.
+    pub fn thaw(&self, executor: &ExecutorId, of: AttemptRef) {
+        self.order(executor, Order::Thaw(of));
+    }
+
     /// Says that an attempt's end, or its loss, is durable. Never waits.
     pub fn acknowledge(&self, executor: &ExecutorId, of: AttemptRef) {
         self.order(executor, Order::Acknowledge(of));

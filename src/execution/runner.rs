@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
 
+use super::freeze::Orders;
 use super::hands::Hands;
 use super::journal::Entry;
 use super::process::{self, End, Reaped};
@@ -40,15 +40,15 @@ enum Cause {
 pub(super) async fn run(
     hands: Rc<Hands>,
     assignment: Assignment,
-    kill: CancellationToken,
+    orders: Orders,
     reports: mpsc::Sender<Report>,
 ) {
     let assignment = Arc::new(assignment);
-    let Begun { entry, launched, exit, started_at } = match begin(&hands, &assignment, &kill).await
-    {
-        Ok(begun) => begun,
-        Err(finished) => return report(&reports, Report::Finished(finished)).await,
-    };
+    let Begun { entry, launched, exit, started_at } =
+        match begin(&hands, &assignment, &orders).await {
+            Ok(begun) => begun,
+            Err(finished) => return report(&reports, Report::Finished(finished)).await,
+        };
     let Launched { mut leader, verdict } = launched;
     let identity = leader.identity;
     let session = Rc::new(Session::new(identity, &assignment.of, Orphans::Ours));
@@ -70,7 +70,7 @@ pub(super) async fn run(
     };
     let ended = async {
         tokio::select! {
-            ended = watch.to_the_end(exit, &kill) => ended,
+            ended = watch.to_the_end(exit, &orders) => ended,
             never = bounded => never,
         }
     };
@@ -111,7 +111,7 @@ struct Begun {
 async fn begin(
     hands: &Hands,
     assignment: &Arc<Assignment>,
-    kill: &CancellationToken,
+    orders: &Orders,
 ) -> Result<Begun, Box<Finished>> {
     let of = &assignment.of;
     let entry = hands.journal.accept(of, &hands.boot_id).map_err(|error| {
@@ -120,7 +120,7 @@ async fn begin(
     })?;
     let prepared = tokio::select! {
         biased;
-        () = kill.cancelled() => None,
+        () = orders.killed() => None,
         prepared = hands.prepare(assignment) => Some(prepared),
     };
     let failed = match prepared.map(|p| p.and_then(|p| p.launch(assignment))) {
@@ -213,21 +213,14 @@ impl Watch<'_> {
     async fn to_the_end(
         &self,
         mut exit: oneshot::Receiver<Reaped>,
-        kill: &CancellationToken,
+        orders: &Orders,
     ) -> (Reaped, Cause) {
         let leader = self.leader;
-        let deadline = self.assignment.timeout.map(|t| clock::since_boot().saturating_add(t));
-        let timed_out = async {
-            match deadline {
-                Some(at) => clock::sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
         let cause = tokio::select! {
             biased;
             reaped = &mut exit => return (taken(reaped, leader), Cause::Itself),
-            () = kill.cancelled() => Cause::Killed,
-            () = timed_out => Cause::TimedOut,
+            () = orders.killed() => Cause::Killed,
+            () = orders.time_is_up(self.assignment.timeout, |stop| self.freeze(stop)) => Cause::TimedOut,
         };
         // It may have ended without our having been told yet: then its result stands.
         self.hands.children.reap();
@@ -276,6 +269,17 @@ impl Watch<'_> {
             let told = self.hands.children.changed.notified();
             drop(tokio::time::timeout(pause, told).await);
             pause = (pause * 2).min(LOOK_LAST);
+        }
+    }
+
+    /// Stops all of it, or lets all of it go on.
+    fn freeze(&self, stop: bool) {
+        let leaders = self.hands.children.leaders();
+        self.hands.kin.claim(&leaders);
+        if stop {
+            self.session.stop(&leaders);
+        } else {
+            self.session.signal(&leaders, Signal::SIGCONT);
         }
     }
 

@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 use super::process;
 use crate::model::event::AttemptRef;
 
+/// Looks for those who fork while they are being stopped; each look stops all whom it finds.
+const STOP_LOOKS_MAX: u32 = 100;
+
 /// One process and no other: a number alone is given out again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -31,6 +34,8 @@ pub(super) struct Stat {
     pub(super) identity: Identity,
     /// Whether it waits to be reaped only.
     pub(super) ended: bool,
+    /// Whether it is stopped, by a signal or a debugger.
+    pub(super) stopped: bool,
     parent: u32,
     /// Its process group.
     pub(super) group: u32,
@@ -196,6 +201,24 @@ impl Session {
         }
     }
 
+    /// Stops all that runs of it: the leader's group in one step, then who has left it. Whoever
+    /// was forked meanwhile is found by looking again, until nobody new is there.
+    pub(super) fn stop(&self, leaders: &BTreeSet<u32>) {
+        process::signal_group(self.leader, Signal::SIGSTOP);
+        let mut told = BTreeSet::new();
+        for _ in 0..STOP_LOOKS_MAX {
+            let running = self.running(leaders);
+            let new: Vec<&Stat> =
+                running.iter().filter(|s| !s.stopped && told.insert(s.identity)).collect();
+            if new.is_empty() {
+                return;
+            }
+            for member in new {
+                process::signal(member.identity, Signal::SIGSTOP);
+            }
+        }
+    }
+
     /// Sends a signal to all that runs of it and says how many that were.
     pub(super) fn signal(&self, leaders: &BTreeSet<u32>, signal: Signal) -> usize {
         let members = self.members(leaders);
@@ -246,6 +269,7 @@ fn parse(pid: u32, text: &str) -> Option<Stat> {
     Some(Stat {
         identity: Identity { pid, start_ticks: number(22)? },
         ended: matches!(*fields.first()?, "Z" | "X"),
+        stopped: matches!(*fields.first()?, "T" | "t"),
         parent: small(4)?,
         group: small(5)?,
         session: small(6)?,

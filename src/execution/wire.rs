@@ -1,7 +1,8 @@
 //! The frames between daemon and executor: length-delimited JSON over the private socket.
 //!
 //! An executor that was started by an older schedd goes on while the daemon is replaced, so a
-//! frame may gain fields that have a default, and nothing else, without a new [`PROTOCOL`].
+//! frame may gain fields that have a default, and nothing else, without a new [`PROTOCOL`]. A frame
+//! may be new if it goes only to an executor whose Hello says, in such a field, that it knows it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -37,6 +38,16 @@ pub enum ToExecutor {
     Run(Box<Assignment>),
     /// End an attempt's processes: TERM, grace, KILL.
     Kill {
+        /// Which.
+        of: AttemptRef,
+    },
+    /// Stop an attempt's processes and its clock; to executors only that said `frozen` in Hello.
+    Freeze {
+        /// Which.
+        of: AttemptRef,
+    },
+    /// Let a frozen attempt go on; likewise.
+    Thaw {
         /// Which.
         of: AttemptRef,
     },
@@ -182,6 +193,12 @@ mod tests {
         let report =
             r#"{"frame":"report","report":{"report":"heartbeat","running":0,"load1":0.0}}"#;
         assert!(serde_json::from_str::<FromExecutor>(report).is_ok());
+        let hello = r#"{"frame":"hello","protocol":1,"hello":{"executor":"local","incarnation":1,
+            "pid":7,"bootId":"b","running":[],"lost":[],"finished":[]}}"#;
+        let Ok(FromExecutor::Hello { hello, .. }) = serde_json::from_str(hello) else {
+            panic!("an older executor's Hello is none")
+        };
+        assert_eq!(hello.frozen, None, "it cannot freeze");
     }
 
     #[test]

@@ -50,6 +50,20 @@ pub enum Command {
         /// Which.
         of: AttemptRef,
     },
+    /// Stop an attempt's processes and its timeout's clock; only for an executor that knows how.
+    Freeze {
+        /// Where it runs.
+        executor: ExecutorId,
+        /// Which.
+        of: AttemptRef,
+    },
+    /// Let a frozen attempt go on.
+    Thaw {
+        /// Where it runs.
+        executor: ExecutorId,
+        /// Which.
+        of: AttemptRef,
+    },
     /// The end of this attempt is durable: the executor may forget it.
     Acknowledge {
         /// Who reported.

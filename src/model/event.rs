@@ -161,6 +161,9 @@ pub struct Hello {
     pub boot_id: Arc<str>,
     /// Attempts that are on in this process.
     pub running: Vec<AttemptRef>,
+    /// Those of them whose processes are stopped; `None`: an older executor, which cannot stop any.
+    #[serde(default)]
+    pub frozen: Option<Vec<AttemptRef>>,
     /// Attempts that an earlier process of this id accepted and whose end nobody saw. Whatever
     /// still ran of them has been ended.
     pub lost: Vec<AttemptRef>,

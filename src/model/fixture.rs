@@ -115,6 +115,8 @@ pub(crate) fn instance(
         degraded: false,
         paused: None,
         stopping: None,
+        stopping_uid: None,
+        awaits_upstream: false,
         dedup_key: None,
         dependency_deadline: None,
         held_since: None,

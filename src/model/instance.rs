@@ -319,6 +319,9 @@ pub struct Attempt {
     pub max_rss_bytes: Option<u64>,
     /// Bytes of output.
     pub output_bytes: Option<u64>,
+    /// Milliseconds for which its processes were stopped by a freeze; `None`: never.
+    #[serde(default)]
+    pub frozen_ms: Option<u64>,
 }
 
 /// One instance: all that is remembered of it. This is the stored form.
@@ -404,10 +407,16 @@ pub struct Instance {
     pub ignore_deps: bool,
     /// Runs although dependencies did not hold.
     pub degraded: bool,
-    /// Held by a person.
+    /// Held by a person; while RUNNING: its processes are stopped.
     pub paused: Option<Pause>,
     /// What becomes of it once its processes are gone.
     pub stopping: Option<Stopping>,
+    /// Who wants that; `None`: the scheduler or the daemon's stop.
+    #[serde(default)]
+    pub stopping_uid: Option<u32>,
+    /// READY by a person's retry, but not before its upstreams that are tried again have ended.
+    #[serde(default)]
+    pub awaits_upstream: bool,
     /// Its key, filled.
     pub dedup_key: Option<String>,
     /// When waiting for dependencies runs out.
@@ -461,6 +470,30 @@ impl Instance {
         }
     }
 
+    /// Whether it may stand in the dispatch queue: one that is held, or that waits for an upstream
+    /// which is tried again, does not, so it blocks nobody.
+    #[must_use]
+    pub fn is_queued(&self) -> bool {
+        self.state == InstanceState::Ready && self.paused.is_none() && !self.awaits_upstream
+    }
+
+    /// Whether its processes are stopped by a person's wish.
+    #[must_use]
+    pub fn is_frozen(&self) -> bool {
+        self.state == InstanceState::Running && self.paused.is_some()
+    }
+
+    /// Adds the time since the freeze, which ends now, to the newest attempt's.
+    pub fn count_frozen(&mut self, now: Timestamp) {
+        if self.is_frozen()
+            && let Some(pause) = &self.paused
+            && let Some(attempt) = self.attempts.last_mut()
+        {
+            let frozen = u64::try_from(now.since(pause.since).as_millis()).unwrap_or(u64::MAX);
+            attempt.frozen_ms = Some(attempt.frozen_ms.unwrap_or(0).saturating_add(frozen));
+        }
+    }
+
     /// The newest attempt's lease.
     #[must_use]
     pub fn lease(&self) -> Option<Lease> {
@@ -481,14 +514,15 @@ mod tests {
         (Blocked, &[Pending, Ready, Cancelled]),
         (Ready, &[Running, Cancelled]),
         (Running, &[Succeeded, Failed, Timeout]),
+        (Succeeded, &[]),
         (Failed, &[Ready, Cancelled]),
         (Timeout, &[Ready, Cancelled]),
-        (Succeeded, &[]),
         (Cancelled, &[]),
     ];
 
     #[test]
     fn all_sixty_four_moves_are_decided_by_the_table() {
+        assert_eq!(LEGAL.map(|(from, _)| from), InstanceState::ALL, "each state has its row");
         for (from, legal) in LEGAL {
             for to in InstanceState::ALL {
                 assert_eq!(from.may_become(to), legal.contains(&to), "{from} -> {to}");

@@ -18,7 +18,7 @@ use super::priority::Priority;
 use super::spec::TaskSpec;
 use super::spec_error::SpecError;
 use super::time::Timestamp;
-use super::view::{EmitReply, Submitted};
+use super::view::{EmitReply, Retried, Submitted};
 
 /// One entry of the append-only log. Its JSON form is what `GET /events` gives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -414,6 +414,8 @@ pub enum KeptAnswer {
     Done,
     /// It made an instance.
     Submitted(Submitted),
+    /// It had instances tried again.
+    Retried(Retried),
     /// It told an event.
     Emitted(EmitReply),
     /// It filled in past cycles.

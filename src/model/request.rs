@@ -14,7 +14,7 @@ use super::record::{Revision, Target};
 use super::spec::JsonMap;
 use super::spec_error::SpecError;
 use super::time::Timestamp;
-pub use super::view::{EmitRejection, EmitReply, Submitted};
+pub use super::view::{EmitRejection, EmitReply, Retried, RetryRejection, Submitted};
 use super::view::{ExecutorView, Live, NextFire, QueueView, StatusView, TaskView};
 
 /// A caller's own name for one order, hashed: sent again, the order is not carried out again.
@@ -90,17 +90,39 @@ pub enum Request {
         /// The stored row, if it is final: the core does not keep those.
         stored: Option<Box<Instance>>,
     },
-    /// Try a finally failed instance again.
-    Retry {
+    /// End an instance that has not started, so that what depends on it strongly is skipped too.
+    Skip {
         /// Which.
         instance: InstanceId,
         /// The stored row, if it is final: the core does not keep those.
         stored: Option<Box<Instance>>,
     },
+    /// Try a finally failed instance again.
+    Retry {
+        /// Which.
+        instance: InstanceId,
+        /// By the definition of its first start, not by the one in force.
+        same_revision: bool,
+        /// The stored row, if it is final: the core does not keep those.
+        stored: Option<Box<Instance>>,
+        /// `Some`: finally failed ones below it, as stored, are to be tried again after it.
+        below: Option<Vec<Instance>>,
+    },
+    /// Which finally failed instances lie below one.
+    FailedBelow(InstanceId),
     /// Hold an instance, a task, a queue or everything.
     Pause {
         /// What.
         target: Target,
+        /// Why.
+        reason: Option<String>,
+        /// Until when.
+        until: Option<Timestamp>,
+    },
+    /// Hold an instance; if it is RUNNING, stop its processes.
+    Freeze {
+        /// Which.
+        instance: InstanceId,
         /// Why.
         reason: Option<String>,
         /// Until when.
@@ -117,6 +139,11 @@ pub enum Request {
         target: Target,
         /// To what.
         priority: Priority,
+    },
+    /// Undo a change of priority: the definition's, or for an instance its task's, counts again.
+    ResetPriority {
+        /// Of a task or an instance.
+        target: Target,
     },
     /// Tell that a named event happened.
     Emit {
@@ -228,6 +255,10 @@ pub enum Reply {
     Emitted(EmitReply),
     /// Past cycles were filled in.
     Backfilled(Backfilled),
+    /// Instances are tried again.
+    Retried(Retried),
+    /// To `FailedBelow`: from upstream to downstream.
+    Instances(Vec<InstanceId>),
     /// To `Tasks`.
     Tasks(Vec<TaskView>),
     /// To `Task`.

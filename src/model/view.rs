@@ -367,6 +367,28 @@ pub struct EmitRejection {
     pub detail: String,
 }
 
+/// What a retry came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Retried {
+    /// The instance that was asked about: READY again.
+    pub instance_id: InstanceId,
+    /// Failed ones below it that are tried again after it (`withDownstream`).
+    pub below: Vec<InstanceId>,
+    /// Those below it that cannot be tried again.
+    pub rejected: Vec<RetryRejection>,
+}
+
+/// An instance below a retried one that cannot be tried again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RetryRejection {
+    /// The instance.
+    pub instance_id: InstanceId,
+    /// Why.
+    pub detail: String,
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;

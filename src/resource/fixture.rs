@@ -90,6 +90,8 @@ fn full_instance() -> Instance {
         degraded: true,
         paused: Some(pause()),
         stopping: Some(Stopping::Replace),
+        stopping_uid: Some(1000),
+        awaits_upstream: true,
         dedup_key: Some("k".to_owned()),
         dependency_deadline: Some(at(6)),
         held_since: Some(at(5)),
@@ -108,6 +110,7 @@ fn full_instance() -> Instance {
             system_ms: Some(2),
             max_rss_bytes: Some(3),
             output_bytes: Some(4),
+            frozen_ms: Some(5),
         }],
         ..instance(2, &task("full.v3"), InstanceState::Running)
     }

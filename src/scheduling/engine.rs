@@ -6,14 +6,14 @@ use super::answers;
 use super::forecast;
 use super::lifecycle::{
     admit, arrive, backfill, cancel, clock, connect, data, definitions, dispatch, emit, hold,
-    pause, priority, repeat, report, retry, rollback, stop, submit, tick,
+    pause, priority, repeat, report, retry, rollback, skip, stop, submit, tick,
 };
 use super::state::{Process, State};
 use super::turn::Turn;
 use crate::model::command::Effects;
 use crate::model::event::{Event, Report};
 use crate::model::id::{ExecutorId, LogSeq};
-use crate::model::record::{Record, Row};
+use crate::model::record::{Record, Row, Target};
 use crate::model::request::{Answer, Caller, Reply, Request};
 use crate::model::settings::Settings;
 use crate::model::time::Timestamp;
@@ -175,10 +175,20 @@ fn answer(turn: &mut Turn<'_>, request: Request) -> Answer {
         Request::Cancel { instance, downstream, stored } => {
             cancel::request(turn, &instance, downstream, stored.as_deref())
         }
-        Request::Retry { instance, stored } => retry::request(turn, &instance, stored.map(|i| *i)),
-        Request::Pause { target, reason, until } => pause::request(turn, target, reason, until),
+        Request::Skip { instance, stored } => skip::request(turn, &instance, stored.as_deref()),
+        Request::Retry { instance, same_revision, stored, below } => {
+            retry::request(turn, &instance, same_revision, stored.map(|i| *i), below)
+        }
+        Request::FailedBelow(id) => Ok(Reply::Instances(retry::failed_below(turn.state, &id))),
+        Request::Pause { target, reason, until } => {
+            pause::request(turn, target, reason, until, false)
+        }
+        Request::Freeze { instance, reason, until } => {
+            pause::request(turn, Target::Instance(instance), reason, until, true)
+        }
         Request::Resume { target } => pause::resume(turn, &target),
         Request::SetPriority { target, priority } => priority::request(turn, target, priority),
+        Request::ResetPriority { target } => priority::reset(turn, target),
         Request::Emit { name, params } => emit::request(turn, &name, &params),
         Request::Tasks => Ok(Reply::Tasks(answers::tasks(turn.state))),
         Request::Task(task) => answers::task(turn.state, &task),

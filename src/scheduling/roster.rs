@@ -18,6 +18,8 @@ pub(super) struct Connection {
     pub(super) boot_id: Arc<str>,
     pub(super) heard_at: Timestamp,
     pub(super) load: Option<Load>,
+    /// Whether it can stop an attempt's processes and let them go on.
+    pub(super) can_freeze: bool,
 }
 
 /// Observed: rebuilt from nothing at every start.
@@ -36,6 +38,7 @@ impl Roster {
                 boot_id: Arc::clone(&hello.boot_id),
                 heard_at: now,
                 load: None,
+                can_freeze: hello.frozen.is_some(),
             },
         );
     }

@@ -62,6 +62,9 @@ pub(super) fn held_by(state: &State, instance: &Instance, spec: &TaskSpec) -> Op
     if paused {
         return Some(Reason::Paused);
     }
+    if instance.awaits_upstream {
+        return Some(Reason::WaitingDependency);
+    }
     let fits = state
         .settings
         .executors

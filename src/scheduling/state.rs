@@ -175,7 +175,7 @@ impl State {
             after.into_iter().for_each(|(at, due)| self.agenda.add(at, due));
         }
         if let Some(old) = old {
-            if is_queued(old) {
+            if old.is_queued() {
                 self.queue.remove(old);
             }
             if old.state == InstanceState::Running {
@@ -183,7 +183,7 @@ impl State {
                 self.usage.count(old, &owner, false);
             }
         }
-        if is_queued(new) {
+        if new.is_queued() {
             self.queue.insert(new);
         }
         if new.state == InstanceState::Running {
@@ -374,11 +374,6 @@ impl State {
         different.extend(self.instances.differences(&other.instances));
         different
     }
-}
-
-/// Whether an instance stands in the dispatch queue: a held one does not, so it blocks nobody.
-fn is_queued(instance: &Instance) -> bool {
-    instance.state == InstanceState::Ready && instance.paused.is_none()
 }
 
 /// What of an instance becomes due by itself.

@@ -63,9 +63,14 @@ impl<'a> Turn<'a> {
 
     /// Writes a log entry.
     pub(super) fn record(&mut self, what: Record) -> LogSeq {
+        self.record_by(self.uid, what)
+    }
+
+    /// Writes a log entry of what happens because this person asked for it, perhaps earlier.
+    fn record_by(&mut self, uid: Option<u32>, what: Record) -> LogSeq {
         let seq = LogSeq(self.state.tip.0 + 1);
         self.state.tip = seq;
-        let record = LogRecord { seq, at: self.now, uid: self.uid, what };
+        let record = LogRecord { seq, at: self.now, uid, what };
         self.effects.commit.records.push(record);
         seq
     }
@@ -81,6 +86,11 @@ impl<'a> Turn<'a> {
     /// Who asked; 0 where the scheduler itself acts.
     pub(super) fn caller(&self) -> u32 {
         self.uid.unwrap_or(0)
+    }
+
+    /// Who asked; `None`: the scheduler itself acts.
+    pub(super) const fn asker(&self) -> Option<u32> {
+        self.uid
     }
 
     // Instances
@@ -137,6 +147,7 @@ impl<'a> Turn<'a> {
         assert!(from.may_become(to), "{id} may not move from {from} to {to}");
         let mut new = old.clone();
         new.next_retry_at = None;
+        new.awaits_upstream = false;
         change(&mut new);
         new.state = to;
         new.reason = reason;
@@ -147,9 +158,12 @@ impl<'a> Turn<'a> {
         let is_final = !new.is_open();
         if is_final {
             new.finished_at = new.finished_at.or(Some(self.now));
+            new.paused = None;
         }
         let failed = matches!(to, InstanceState::Failed | InstanceState::Timeout);
-        self.record(Record::Moved {
+        // A cancel that was asked for earlier is that person's still.
+        let asked_earlier = old.stopping_uid.filter(|_| to == InstanceState::Cancelled);
+        let moved = Record::Moved {
             instance_id: id.clone(),
             task_id: new.task_id.clone(),
             from,
@@ -160,7 +174,8 @@ impl<'a> Turn<'a> {
             error_code: new.error_code.clone().filter(|_| failed),
             next_retry_at: new.next_retry_at,
             is_final,
-        });
+        };
+        self.record_by(self.uid.or(asked_earlier), moved);
         self.put(new);
         if is_final {
             self.ended.push_back(id.clone());

@@ -40,6 +40,8 @@ mod reload;
 #[cfg(test)]
 mod seed;
 #[cfg(test)]
+mod steer;
+#[cfg(test)]
 mod stop;
 #[cfg(test)]
 mod triggers;

@@ -83,6 +83,7 @@ impl Executor {
             pid: u32::try_from(100 + self.incarnation).unwrap_or(1),
             boot_id: Arc::clone(boot_id),
             running: Vec::new(),
+            frozen: Some(Vec::new()),
             lost: self.lost.iter().cloned().collect(),
             finished: Vec::new(),
         };

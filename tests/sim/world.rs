@@ -552,6 +552,8 @@ impl World {
             }
             // No task here declares outputs.
             Command::LookForOutputs { .. } | Command::ForgetOutputs { .. } => {}
+            // Nobody freezes anything here.
+            Command::Freeze { .. } | Command::Thaw { .. } => {}
             Command::Attach { .. } | Command::Exit(_) => {}
         }
         Ok(())
@@ -927,7 +929,12 @@ impl World {
                 let Some(i) = self.some(failed) else { return Ok(()) };
                 let instance = i.instance_id.clone();
                 self.flush()?;
-                self.ask(Request::Retry { instance, stored: Some(Box::new(i)) })
+                self.ask(Request::Retry {
+                    instance,
+                    same_revision: false,
+                    stored: Some(Box::new(i)),
+                    below: None,
+                })
             }
             3 => {
                 let name = format!("event{}", self.rng.below(2));
@@ -1049,7 +1056,12 @@ impl World {
                 .collect();
             for i in failed {
                 let instance = i.instance_id.clone();
-                self.ask(Request::Retry { instance, stored: Some(Box::new(i)) })?;
+                self.ask(Request::Retry {
+                    instance,
+                    same_revision: false,
+                    stored: Some(Box::new(i)),
+                    below: None,
+                })?;
             }
         }
         self.play(self.now + 400_000)?;

@@ -276,6 +276,7 @@ impl Year {
             pid: 7,
             boot_id: "boot-1".into(),
             running: self.running.clone(),
+            frozen: None,
             lost: Vec::new(),
             finished: Vec::new(),
         };

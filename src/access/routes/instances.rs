@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Extension, RawQuery, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::access::extract::{Body, Name, Params, flag};
@@ -161,37 +161,18 @@ pub(super) async fn cancel(
     Ok(Json(json!({ "instanceId": done.await? })))
 }
 
-/// The body of a retry.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct RetryBody {
-    with_downstream: bool,
-    same_revision: bool,
-}
-
-/// `POST /instances/{id}/retry`.
-pub(super) async fn retry(
+/// `POST /instances/{id}/skip`: of one that has not started, or waits for its retry.
+pub(super) async fn skip(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Name(id): Name,
-    Body(body): Body<RetryBody>,
+    Body(EmptyBody {}): Body<EmptyBody>,
 ) -> Result<Json<Value>, Problem> {
-    for (asked, name) in
-        [(body.with_downstream, "withDownstream"), (body.same_revision, "sameRevision")]
-    {
-        if asked {
-            return Err(not_supported_yet(name));
-        }
-    }
-    let done = query::order_about(&app, caller, &id, |instance, stored| Request::Retry {
+    let done = query::order_about(&app, caller, &id, |instance, stored| Request::Skip {
         instance,
         stored,
     });
     Ok(Json(json!({ "instanceId": done.await? })))
-}
-
-fn not_supported_yet(name: &str) -> Problem {
-    Problem::invalid(format!("{name}: true is not supported yet; leave it out"))
 }
 
 /// The body of a pause.
@@ -206,10 +187,15 @@ pub(super) struct PauseBody {
 impl PauseBody {
     /// The order that the body asks for.
     pub(super) fn request(self, target: Target) -> Result<Request, Problem> {
-        if self.freeze {
-            return Err(not_supported_yet("freeze"));
+        let Self { reason, until, freeze } = self;
+        match (target, freeze) {
+            (Target::Instance(instance), true) => Ok(Request::Freeze { instance, reason, until }),
+            (Target::Task(_) | Target::Queue(_) | Target::All, true) => Err(Problem::invalid(
+                "freeze: true is for instances only; pause the task or the queue, and freeze those \
+                 of its instances that run",
+            )),
+            (target, false) => Ok(Request::Pause { target, reason, until }),
         }
-        Ok(Request::Pause { target, reason: self.reason, until: self.until })
     }
 }
 
@@ -222,13 +208,26 @@ pub(super) struct EmptyBody {}
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PriorityBody {
-    priority: PriorityText,
+    #[serde(deserialize_with = "wished")]
+    priority: Option<PriorityText>,
+}
+
+/// A priority, or the word `default`.
+fn wished<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PriorityText>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    if value.as_str() == Some("default") {
+        return Ok(None);
+    }
+    PriorityText::deserialize(value).map(Some).map_err(serde::de::Error::custom)
 }
 
 impl PriorityBody {
     /// The order that the body asks for.
     pub(super) fn request(&self, target: Target) -> Request {
-        Request::SetPriority { target, priority: self.priority.0 }
+        match self.priority {
+            Some(PriorityText(priority)) => Request::SetPriority { target, priority },
+            None => Request::ResetPriority { target },
+        }
     }
 }
 
@@ -274,7 +273,7 @@ async fn order(
     if !row.is_open() {
         return Err(Problem::new(
             crate::model::request::RejectionCode::Conflict,
-            format!("instance {} is {} for good", row.instance_id, row.state),
+            format!("instance {} has ended, {}; nothing can change it", row.instance_id, row.state),
         ));
     }
     app.order(request, caller).await?;

@@ -15,7 +15,8 @@ use crate::model::instance::{InstanceState, Reason};
 use crate::model::priority::Priority;
 use crate::model::record::{Revision, Target};
 use crate::model::request::{
-    Caller, Rejection, RejectionCode, Reply, Request, RequestKey, Submitted,
+    Caller, Rejection, RejectionCode, Reply, Request, RequestKey, Retried, RetryRejection,
+    Submitted,
 };
 use crate::model::spec::TaskSpec;
 use crate::model::time::Timestamp;
@@ -381,21 +382,73 @@ async fn orders_about_final_instances_bring_their_row() {
     assert_eq!(
         house.core.orders(),
         [
-            Request::Retry { instance: first, stored: Some(Box::new(done)) },
+            Request::Retry {
+                instance: first,
+                same_revision: false,
+                stored: Some(Box::new(done)),
+                below: None
+            },
             Request::Cancel { instance: second, downstream: true, stored: None },
         ]
     );
     let answer = post(&house, "/instances/01/pause", "{}").await;
     assert_eq!(answer.status, StatusCode::CONFLICT);
-    for (path, body) in [
-        ("/instances/01/retry", r#"{"withDownstream": true}"#),
-        ("/instances/01/retry", r#"{"sameRevision": true}"#),
-        ("/instances/02/pause", r#"{"freeze": true}"#),
-    ] {
-        let answer = post(&house, path, body).await;
-        assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{path} {body}");
+    for path in ["/tasks/a.v1/pause", "/queues/default/pause", "/pause"] {
+        let answer = post(&house, path, r#"{"freeze": true}"#).await;
+        assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{path}");
+        let detail = answer.json["detail"].as_str().unwrap();
+        assert!(detail.contains("instances only"), "{detail}");
     }
     assert_eq!(house.core.orders().len(), 2);
+    post(&house, "/instances/02/pause", r#"{"freeze": true, "reason": "why"}"#).await;
+    post(&house, "/instances/02/skip", "").await;
+    let instance = InstanceId::from_text("02");
+    assert_eq!(
+        house.core.orders()[2..],
+        [
+            Request::Freeze {
+                instance: instance.clone(),
+                reason: Some("why".to_owned()),
+                until: None
+            },
+            Request::Skip { instance, stored: None },
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_retry_brings_the_rows_of_what_failed_below() {
+    let [root, below, gone] = ["01", "02", "03"].map(InstanceId::from_text);
+    let retried = Retried {
+        instance_id: root.clone(),
+        below: vec![below.clone()],
+        rejected: vec![RetryRejection { instance_id: gone.clone(), detail: "why".to_owned() }],
+    };
+    let (ids, answer) = (vec![below, gone], retried.clone());
+    let house = House::new(FakeCore::new(move |request| {
+        let asks = matches!(request, Request::FailedBelow(_));
+        let retried = || Reply::Retried(answer.clone());
+        Ok(if asks { Reply::Instances(ids.clone()) } else { retried() })
+    }));
+    let [first, second] =
+        [1, 2].map(|n| row(&format!("0{n}"), n, "a.v1", InstanceState::Failed, 1));
+    house.history.put(first.clone());
+    house.history.put(second.clone());
+    let body = r#"{"withDownstream": true, "sameRevision": true}"#;
+    let answer = post(&house, "/instances/01/retry", body).await;
+    assert_eq!((answer.status, answer.json), (StatusCode::OK, json!(retried)));
+    assert_eq!(
+        house.core.orders(),
+        [
+            Request::FailedBelow(root.clone()),
+            Request::Retry {
+                instance: root,
+                same_revision: true,
+                stored: Some(Box::new(first)),
+                below: Some(vec![second]),
+            },
+        ]
+    );
 }
 
 #[tokio::test]
@@ -425,6 +478,7 @@ async fn holds_and_priorities_reach_what_they_name() {
         ("/queues/default/pause", ""),
         ("/resume", "{}"),
         ("/tasks/a.v1/priority", r#"{"priority": "LOW"}"#),
+        ("/tasks/a.v1/priority", r#"{"priority": "default"}"#),
         ("/shutdown", r#"{"mode": "DRAIN"}"#),
     ] {
         assert_eq!(post(&house, path, body).await.status, StatusCode::OK, "{path}");
@@ -440,7 +494,11 @@ async fn holds_and_priorities_reach_what_they_name() {
             },
             Request::Pause { target: Target::Queue("default".into()), reason: None, until: None },
             Request::Resume { target: Target::All },
-            Request::SetPriority { target: task, priority: Priority::parse("LOW").unwrap() },
+            Request::SetPriority {
+                target: task.clone(),
+                priority: Priority::parse("LOW").unwrap()
+            },
+            Request::ResetPriority { target: task },
             Request::Shutdown(crate::model::request::StopMode::Drain),
         ]
     );

@@ -9,6 +9,7 @@ use sched::model::priority::Priority;
 use crate::time_text::{self, When};
 
 mod backfill;
+mod control;
 mod definitions;
 mod format;
 #[cfg(test)]
@@ -16,11 +17,15 @@ mod tests;
 mod values;
 
 pub(crate) use backfill::BackfillArgs;
+pub(crate) use control::{
+    CancelArgs, HoldTarget, PauseArgs, PriorityArgs, ResumeArgs, RetryArgs, SkipArgs,
+};
 pub(crate) use definitions::{
     ApplyArgs, HistoryArgs, PlanArgs, RemoveArgs, RevisionRange, RollbackArgs, UnpinArgs,
     ValidateArgs,
 };
 pub(crate) use format::{Color, Format};
+pub(crate) use values::PriorityWish;
 
 /// Talks to schedd, the task scheduler of this machine.
 #[derive(Debug, Parser)]
@@ -71,6 +76,8 @@ pub(crate) enum Verb {
     Logs(LogsArgs),
     /// End instances for good
     Cancel(CancelArgs),
+    /// Leave out instances that have not started; what depends on them strongly is left out too
+    Skip(SkipArgs),
     /// Try failed instances again
     Retry(RetryArgs),
     /// Hold tasks, instances, a queue or everything back
@@ -250,75 +257,6 @@ pub(crate) struct LogsArgs {
     /// Of this attempt, from 1; else of the newest
     #[arg(long, value_name = "N")]
     pub(crate) attempt: Option<u32>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct CancelArgs {
-    /// Which instances
-    #[arg(required = true, value_name = "INSTANCE")]
-    pub(crate) instances: Vec<String>,
-    /// And all that waits for them
-    #[arg(long)]
-    pub(crate) downstream: bool,
-    /// Do not ask
-    #[arg(short, long)]
-    pub(crate) yes: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct RetryArgs {
-    /// Which instances
-    #[arg(required = true, value_name = "INSTANCE")]
-    pub(crate) instances: Vec<String>,
-}
-
-/// What a pause or its end is about.
-#[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
-pub(crate) struct HoldTarget {
-    /// Tasks or instances
-    #[arg(value_name = "TASK|INSTANCE")]
-    pub(crate) names: Vec<String>,
-    /// A queue
-    #[arg(long)]
-    pub(crate) queue: Option<String>,
-    /// Everything
-    #[arg(long)]
-    pub(crate) all: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Example: schedctl pause order.settle.v2 --until 2h --reason 'bank is closed'"
-)]
-pub(crate) struct PauseArgs {
-    #[command(flatten)]
-    pub(crate) target: HoldTarget,
-    /// Resume by itself at this time
-    #[arg(long, value_name = "TIME", value_parser = time_text::parse_when)]
-    pub(crate) until: Option<When>,
-    /// Why, for those who find it paused
-    #[arg(long)]
-    pub(crate) reason: Option<String>,
-    /// Do not ask
-    #[arg(short, long)]
-    pub(crate) yes: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ResumeArgs {
-    #[command(flatten)]
-    pub(crate) target: HoldTarget,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct PriorityArgs {
-    /// A task or an instance
-    #[arg(value_name = "TASK|INSTANCE")]
-    pub(crate) name: String,
-    /// 0 (first) to 9 (last), CRITICAL, HIGH, NORMAL, LOW or BACKGROUND
-    #[arg(value_parser = values::priority)]
-    pub(crate) value: Priority,
 }
 
 #[derive(Debug, Args)]

@@ -73,6 +73,7 @@ fn ask(session: &Session, verb: &Verb) -> Result<Exit, Failure> {
         Verb::Wait(args) => verbs::wait::wait(session, args),
         Verb::Logs(args) => verbs::logs::logs(session, args),
         Verb::Cancel(args) => verbs::change::cancel(session, args),
+        Verb::Skip(args) => verbs::change::skip(session, args),
         Verb::Retry(args) => verbs::change::retry(session, args),
         Verb::Pause(args) => verbs::change::pause(session, args),
         Verb::Resume(args) => verbs::change::resume(session, args),

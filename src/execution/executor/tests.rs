@@ -68,7 +68,7 @@ fn a_second_lease_of_an_instance_that_runs_is_refused_and_a_repetition_ignored()
         assert_eq!(executor.accept(second), None, "that one has ended");
         assert_eq!(executor.slots.len(), 2);
         // None of the two is to start.
-        executor.slots.values().for_each(|slot| slot.kill.cancel());
+        executor.slots.values().for_each(|slot| slot.wish.kill());
         while !executor.runners.is_empty() {
             executor.told.recv().await;
         }
@@ -106,7 +106,7 @@ fn results_too_large_for_one_hello_are_named_in_it_and_follow() {
         for _ in 0..80 {
             let of = assignment_in(&dir, "").of;
             let finished = Some(end(&of, &large));
-            executor.slots.insert(of, Slot { kill: CancellationToken::new(), finished });
+            executor.slots.insert(of, Slot { wish: orders().0, finished });
         }
         let listener = UnixListener::bind(dir.join("sock")).unwrap();
         let stream = UnixStream::connect(dir.join("sock")).await.unwrap();
@@ -183,5 +183,39 @@ fn one_process_per_id() {
         assert!(matches!(refused, ExecutorError::Running { .. }), "{refused}");
         drop(held);
         lock(&places.lock, &args.id).await.unwrap();
+    });
+}
+
+#[test]
+fn what_is_frozen_is_named_in_the_hello_until_it_is_thawed_or_has_ended() {
+    live(|dir| async move {
+        let mut executor = begun(&dir).await;
+        let slot = |finished| Slot { wish: orders().0, finished };
+        let [on, ended, never] =
+            [1, 2, 3].map(|lease| AttemptRef { lease: Lease(lease), ..assignment_in(&dir, "").of });
+        executor.slots.insert(on.clone(), slot(None));
+        executor.slots.insert(ended.clone(), slot(None));
+        let frozen = async |executor: &Executor| {
+            let listener = UnixListener::bind(dir.join("sock")).unwrap();
+            let mut line = frames(UnixStream::connect(dir.join("sock")).await.unwrap());
+            let mut peer = frames(listener.accept().await.unwrap().0);
+            executor.hello(&mut line).await.unwrap();
+            std::fs::remove_file(dir.join("sock")).unwrap();
+            let frame = peer.next().await.unwrap().unwrap();
+            match serde_json::from_slice(&frame).unwrap() {
+                FromExecutor::Hello { hello, .. } => hello.frozen,
+                FromExecutor::Report { .. } => panic!("no Hello"),
+            }
+        };
+        assert_eq!(frozen(&executor).await, Some(Vec::new()));
+        for of in [&on, &ended, &never] {
+            let frame = ToExecutor::Freeze { of: of.clone() };
+            assert_eq!(executor.obey(&encode(&frame).unwrap()), None);
+        }
+        executor.slots.get_mut(&ended).unwrap().finished = Some(end(&ended, ""));
+        assert_eq!(frozen(&executor).await, Some(vec![on.clone()]));
+        let frame = ToExecutor::Thaw { of: on };
+        assert_eq!(executor.obey(&encode(&frame).unwrap()), None);
+        assert_eq!(frozen(&executor).await, Some(Vec::new()));
     });
 }

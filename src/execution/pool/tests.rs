@@ -370,6 +370,7 @@ fn an_executor_that_nobody_keeps_is_told_of_once_per_incarnation() {
         pid: 1,
         boot_id: "b".into(),
         running: Vec::new(),
+        frozen: Some(Vec::new()),
         lost: Vec::new(),
         finished: Vec::new(),
     };

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::task::LocalSet;
 
+use super::super::freeze::{Wish, orders};
 use super::super::journal::Journal;
 use super::super::session;
 use super::super::signals::{Heard, Signals};
@@ -20,7 +21,7 @@ struct Life {
 }
 
 struct Attempt {
-    kill: CancellationToken,
+    orders: Wish,
     reports: mpsc::Receiver<Report>,
     over: tokio::task::JoinHandle<()>,
 }
@@ -36,9 +37,9 @@ impl Life {
 
     fn begin(&self, assignment: &Assignment) -> Attempt {
         let (tell, reports) = mpsc::channel(4);
-        let kill = CancellationToken::new();
-        let run = run(Rc::clone(&self.hands), assignment.clone(), kill.clone(), tell);
-        Attempt { kill, reports, over: tokio::task::spawn_local(run) }
+        let (wish, orders) = orders();
+        let run = run(Rc::clone(&self.hands), assignment.clone(), orders, tell);
+        Attempt { orders: wish, reports, over: tokio::task::spawn_local(run) }
     }
 
     async fn end_of(&self, assignment: &Assignment) -> Finished {
@@ -162,7 +163,7 @@ fn a_kill_ends_the_whole_tree_even_where_it_ignores_term_or_is_stopped() {
         attempt.started().await;
         let a = identity_in(life.path().join("a")).await;
         let b = identity_in(life.path().join("b")).await;
-        attempt.kill.cancel();
+        attempt.orders.kill();
         let end = attempt.finished().await;
         assert!(end.killed);
         assert_eq!(end.outcome, Outcome::Signalled { signal: 15, name: "TERM".to_owned() });
@@ -180,7 +181,7 @@ fn a_kill_finds_who_left_the_session_by_a_double_fork() {
         attempt.started().await;
         let c = identity_in(life.path().join("c")).await;
         let d = identity_in(life.path().join("d")).await;
-        attempt.kill.cancel();
+        attempt.orders.kill();
         attempt.finished().await;
         assert!(!session::runs(c) && !session::runs(d));
     });
@@ -208,7 +209,7 @@ fn a_kill_and_an_end_find_who_left_everything_but_the_log() {
         let mut attempt = life.begin(&life.script(&format!("{}; sleep 60", escape("g", false))));
         attempt.started().await;
         let escaped = identity_in(life.path().join("g")).await;
-        attempt.kill.cancel();
+        attempt.orders.kill();
         attempt.finished().await;
         assert!(!session::runs(escaped));
 
@@ -218,7 +219,7 @@ fn a_kill_and_an_end_find_who_left_everything_but_the_log() {
         let escaped = session::identify(line(life.path().join("h")).await.parse().unwrap());
         assert!(escaped.is_none_or(|e| !session::runs(e)), "ended after the end");
 
-        other.kill.cancel();
+        other.orders.kill();
         let end = other.finished().await;
         assert_eq!(end.outcome, Outcome::Signalled { signal: 15, name: "TERM".to_owned() });
     });
@@ -230,7 +231,7 @@ fn an_orphan_is_the_only_attempts_there_is() {
         let mut attempt = life.begin(&life.script(&format!("{}; sleep 60", escape("i", true))));
         attempt.started().await;
         let escaped = identity_in(life.path().join("i")).await;
-        attempt.kill.cancel();
+        attempt.orders.kill();
         attempt.finished().await;
         assert!(!session::runs(escaped));
     });
@@ -251,10 +252,10 @@ fn an_orphan_that_was_seen_below_its_leader_is_known_again() {
         life.hands.look();
         std::fs::write(life.path().join("go"), "").unwrap();
         adopted(escaped).await;
-        attempt.kill.cancel();
+        attempt.orders.kill();
         attempt.finished().await;
         assert!(!session::runs(escaped));
-        other.kill.cancel();
+        other.orders.kill();
         other.finished().await;
     });
 }
@@ -268,12 +269,12 @@ fn what_is_nobodys_runs_until_no_attempt_does() {
         attempt.started().await;
         let escaped = identity_in(life.path().join("k")).await;
         adopted(escaped).await;
-        attempt.kill.cancel();
+        attempt.orders.kill();
         attempt.finished().await;
         attempt.over.await.unwrap();
         life.hands.look();
         assert!(session::runs(escaped), "it could be the other's");
-        other.kill.cancel();
+        other.orders.kill();
         other.finished().await;
         other.over.await.unwrap();
         assert!(session::runs(escaped), "nothing says that it is");
@@ -318,7 +319,7 @@ fn one_that_has_ended_when_the_kill_comes_keeps_its_result() {
         {
             std::hint::spin_loop();
         }
-        attempt.kill.cancel();
+        attempt.orders.kill();
         let end = attempt.finished().await;
         assert_eq!(end.outcome, Outcome::Exited { code: 3 });
         assert!(!end.killed);
@@ -329,7 +330,7 @@ fn one_that_has_ended_when_the_kill_comes_keeps_its_result() {
 fn a_kill_before_the_start_starts_nothing() {
     live(|life| async move {
         let mut attempt = life.begin(&life.script("touch $DIR/ran"));
-        attempt.kill.cancel();
+        attempt.orders.kill();
         let end = attempt.finished().await;
         assert!(end.killed && end.started_at.is_none());
         assert!(!life.path().join("ran").exists());
@@ -367,7 +368,7 @@ fn a_start_that_hangs_holds_up_nobody_no_lock_and_no_kill_and_no_deadline() {
             tokio::task::yield_now().await;
         }
         assert_eq!(life.hands.children.leaders().len(), 2, "both still hang");
-        killed.kill.cancel();
+        killed.orders.kill();
         killed.started().await;
         let end = killed.finished().await;
         assert!(end.killed, "{end:?}");
@@ -532,5 +533,111 @@ fn a_flood_is_bounded_and_its_tail_kept() {
         assert!(file.metadata().unwrap().blocks() * 512 < 2 << 20);
         let kept = std::fs::read(&assignment.log_path).unwrap();
         assert!(kept.ends_with(b"\nTHE-END\n"));
+    });
+}
+
+/// Waits until a process is stopped. It must not fork: whoever waits for a child that it has forked
+/// by vfork, which is stopped before it has become a program, is not seen as stopped.
+async fn until_stopped(process: Identity) {
+    let stopped = || session::stat(process.pid).is_some_and(|s| s.identity == process && s.stopped);
+    while !stopped() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[test]
+fn a_freeze_stops_the_whole_tree_and_a_thaw_lets_it_go_on() {
+    live(|life| async move {
+        let beat =
+            |name: &str| format!("echo $$ > $DIR/{name}; while ! test -e $DIR/go; do :; done");
+        let text = format!(
+            "sh -c '{}' & setsid sh -c '{}' & {}; {}; wait; exit 5",
+            beat("fa"),
+            beat("fb"),
+            escape("fc", false),
+            beat("fd"),
+        );
+        let mut attempt = life.begin(&life.script(&text));
+        attempt.started().await;
+        let mut tree = Vec::new();
+        for name in ["fa", "fb", "fc", "fd"] {
+            tree.push(identity_in(life.path().join(name)).await);
+        }
+        attempt.orders.freeze(true);
+        for process in &tree {
+            until_stopped(*process).await;
+        }
+        std::fs::write(life.path().join("go"), "").unwrap();
+        attempt.orders.freeze(false);
+        let end = attempt.finished().await;
+        assert_eq!(end.outcome, Outcome::Exited { code: 5 });
+        attempt.over.await.unwrap();
+        assert!(tree.into_iter().all(|process| !session::runs(process)));
+    });
+}
+
+#[test]
+fn the_time_allowed_stands_still_while_an_attempt_is_frozen() {
+    live(|life| async move {
+        let timeout = Duration::from_millis(300);
+        let assignment = Assignment { timeout: Some(timeout), ..life.script("sleep 99") };
+        let mut attempt = life.begin(&assignment);
+        // Before there is a process: it is stopped as soon as there is one.
+        attempt.orders.freeze(true);
+        while life.hands.children.leaders().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let leader = life.hands.children.leaders().first().copied().unwrap();
+        let leader = session::identify(leader).unwrap();
+        until_stopped(leader).await;
+        let since = clock::since_boot();
+        while clock::since_boot() < since + timeout * 2 {
+            tokio::task::yield_now().await;
+        }
+        assert!(session::stat(leader.pid).unwrap().stopped, "its time is not up");
+        attempt.orders.freeze(false);
+        attempt.started().await;
+        let end = attempt.finished().await;
+        assert_eq!(end.outcome, Outcome::TimedOut);
+    });
+}
+
+#[test]
+fn a_frozen_one_hears_term_has_its_grace_and_ends() {
+    live(|life| async move {
+        let text = "trap 'echo heard > $DIR/fe; exit 0' TERM; echo $$ > $DIR/ff; \
+                    while :; do :; done";
+        let mut attempt = life.begin(&life.script(text));
+        attempt.started().await;
+        let leader = identity_in(life.path().join("ff")).await;
+        attempt.orders.freeze(true);
+        until_stopped(leader).await;
+        attempt.orders.kill();
+        let end = attempt.finished().await;
+        assert!(end.killed);
+        assert_eq!(line(life.path().join("fe")).await, "heard");
+        assert_eq!(end.outcome, Outcome::Exited { code: 0 });
+    });
+}
+
+#[test]
+fn a_frozen_one_that_is_killed_from_outside_ends_with_all_that_is_left_of_it() {
+    live(|life| async move {
+        let text = "sh -c 'echo $$ > $DIR/fg; exec sleep 99' & \
+                    while ! test -s $DIR/fg; do :; done; echo $$ > $DIR/fh; wait";
+        let mut attempt = life.begin(&life.script(text));
+        attempt.started().await;
+        let child = identity_in(life.path().join("fg")).await;
+        let leader = identity_in(life.path().join("fh")).await;
+        attempt.orders.freeze(true);
+        for process in [child, leader] {
+            until_stopped(process).await;
+        }
+        process::signal(leader, Signal::SIGKILL);
+        let end = attempt.finished().await;
+        assert_eq!(end.outcome, Outcome::Signalled { signal: 9, name: "KILL".to_owned() });
+        assert!(!end.killed, "nobody here wanted it");
+        attempt.over.await.unwrap();
+        assert!(!session::runs(child));
     });
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::edges::{self, Verdict};
 use super::super::fill;
 use super::super::turn::Turn;
-use super::{latest, wave};
+use super::{latest, retry, wave};
 use crate::model::id::InstanceId;
 use crate::model::instance::{Cause, Instance, InstanceState, Reason};
 use crate::model::record::{Fire, FireOutcome};
@@ -48,6 +48,10 @@ fn changes_nothing(turn: &Turn<'_>, id: &InstanceId, changed: usize) -> bool {
 
 fn one(turn: &mut Turn<'_>, id: &InstanceId) {
     let Some(i) = turn.state.instances.get(id) else { return };
+    if i.awaits_upstream && retry::upstreams_have_ended(turn.state, i) {
+        turn.update(id, "upstreams have ended", |i| i.awaits_upstream = false);
+        return;
+    }
     if !i.is_waiting() || i.not_before.is_some_and(|at| at > turn.now) {
         return;
     }

@@ -1,5 +1,7 @@
 //! Ending an instance for good, in whatever state it is (design, 'Cancel').
 
+use std::collections::BTreeSet;
+
 use super::super::turn::Turn;
 use super::dispatch::attempt_ref;
 use crate::model::command::Command;
@@ -7,7 +9,8 @@ use crate::model::id::InstanceId;
 use crate::model::instance::{Instance, InstanceState, Reason, Stopping};
 use crate::model::request::{Answer, Rejection, RejectionCode, Reply};
 
-/// `schedctl cancel`: a no-op on one that is final.
+/// `schedctl cancel`: a no-op on one that is final; what waits below it is cancelled all the same,
+/// if that was asked for.
 pub(in super::super) fn request(
     turn: &mut Turn<'_>,
     id: &InstanceId,
@@ -28,41 +31,66 @@ pub(in super::super) fn request(
 /// Ends one instance: at once if it does not run, else once its processes are gone.
 pub(in super::super) fn one(turn: &mut Turn<'_>, id: &InstanceId, why: Stopping) {
     let Some(i) = turn.state.instances.get(id).filter(|i| i.is_open()) else { return };
+    let (now, uid) = (turn.now, turn.asker());
     if i.state == InstanceState::Running {
         if i.stopping.is_some() {
             return;
         }
         let kill = attempt_ref(i).zip(i.executor_id.clone());
         turn.update(id, "cancelling", |i| {
+            // A frozen one goes on, so that it hears that it shall end.
+            i.count_frozen(now);
+            i.paused = None;
             i.stopping = Some(why);
+            i.stopping_uid = uid;
             i.reason = Some(Reason::Cancelling);
+            i.message = said(i);
         });
         if let Some((of, executor)) = kill {
             turn.command(Command::Kill { executor, of });
         }
     } else {
-        let reason = match why {
-            Stopping::Cancel => Reason::CancelledByUser,
-            Stopping::Replace => Reason::Replaced,
-        };
-        turn.transition(id, InstanceState::Cancelled, Some(reason), |_| {});
+        turn.transition(id, InstanceState::Cancelled, Some(reason(why)), |i| {
+            (i.stopping, i.stopping_uid) = (Some(why), uid);
+            i.message = said(i);
+            (i.stopping, i.stopping_uid) = (None, None);
+        });
+    }
+}
+
+/// The reason of an instance that was ended so.
+pub(super) const fn reason(why: Stopping) -> Reason {
+    match why {
+        Stopping::Cancel => Reason::CancelledByUser,
+        Stopping::Replace => Reason::Replaced,
+    }
+}
+
+/// Who ends an instance, in words for those who look at it.
+pub(super) fn said(i: &Instance) -> Option<String> {
+    match (i.stopping?, i.stopping_uid) {
+        (Stopping::Cancel, Some(uid)) => Some(format!("cancelled by uid {uid}")),
+        (Stopping::Cancel, None) => Some("cancelled by the stop of the daemon".to_owned()),
+        (Stopping::Replace, _) => Some("replaced by a newer instance".to_owned()),
     }
 }
 
 /// All waiting instances below one, near ones first.
 fn waiting_below(turn: &Turn<'_>, id: &InstanceId) -> Vec<InstanceId> {
+    let table = &turn.state.instances;
+    let mut seen = BTreeSet::from([id.clone()]);
     let mut found = Vec::new();
     let mut at = 0;
-    let mut next = turn.state.instances.bound_to(id);
+    let mut next = table.bound_to(id);
     loop {
         for id in next {
-            let waits = turn.state.instances.get(&id).is_some_and(Instance::is_waiting);
-            if waits && !found.contains(&id) {
+            let waits = table.get(&id).is_some_and(|i| i.is_waiting() || i.awaits_upstream);
+            if waits && seen.insert(id.clone()) {
                 found.push(id);
             }
         }
         let Some(id) = found.get(at) else { return found };
-        next = turn.state.instances.bound_to(id);
+        next = table.bound_to(id);
         at += 1;
     }
 }

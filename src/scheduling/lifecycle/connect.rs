@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::super::turn::Turn;
 use super::dispatch::{self, attempt_ref};
-use super::report;
+use super::{freeze, report};
 use crate::model::command::Command;
 use crate::model::event::{AttemptRef, Hello};
 use crate::model::id::ExecutorId;
@@ -44,6 +44,8 @@ pub(in super::super) fn hello(turn: &mut Turn<'_>, hello: &Hello) {
         if running.contains(&of) {
             if instance.stopping.is_some() {
                 turn.command(Command::Kill { executor: hello.executor.clone(), of: of.clone() });
+            } else {
+                freeze::reconcile(turn, hello, &instance, &of);
             }
         } else {
             take_up(turn, hello, &instance, lost.contains(&of));
@@ -74,6 +76,9 @@ fn take_up(turn: &mut Turn<'_>, hello: &Hello, instance: &Instance, lost: bool) 
         report::cancelled(turn, id, None);
     } else {
         dispatch::send(turn, Arc::new(instance.clone()));
+        if let Some(of) = attempt_ref(instance) {
+            freeze::reconcile(turn, hello, instance, &of);
+        }
     }
 }
 

@@ -42,6 +42,7 @@ pub(in super::super) fn all(turn: &mut Turn<'_>) {
                 system_ms: None,
                 max_rss_bytes: None,
                 output_bytes: None,
+                frozen_ms: None,
             });
         });
         if let Some(instance) = turn.state.instances.shared(&chosen.instance).cloned() {

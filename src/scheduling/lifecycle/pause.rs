@@ -2,28 +2,32 @@
 
 use super::super::answers;
 use super::super::turn::Turn;
-use super::hold;
+use super::{freeze, hold};
 use crate::model::id::InstanceId;
 use crate::model::instance::{InstanceState, Pause};
 use crate::model::record::{Record, Target};
 use crate::model::request::{Answer, Rejection, RejectionCode, Reply};
 use crate::model::time::Timestamp;
 
-/// `schedctl pause`. Holding what is held already changes why and for how long.
+/// `schedctl pause`. Holding what is held already changes why and for how long. `freeze`: an
+/// instance that is RUNNING too.
 pub(in super::super) fn request(
     turn: &mut Turn<'_>,
     target: Target,
     reason: Option<String>,
     until: Option<Timestamp>,
+    freeze: bool,
 ) -> Answer {
     if until.is_some_and(|until| until <= turn.now) {
         let detail = "the end of the pause is not in the future".to_owned();
         return Err(Rejection::new(RejectionCode::Invalid, detail));
     }
     exists(turn, &target)?;
-    let pause = Pause { since: turn.now, uid: turn.caller(), reason, until };
+    // Whoever pauses what is paused changes why and for how long, not since when.
+    let since = held(turn, &target).map_or(turn.now, |pause| pause.since);
+    let pause = Pause { since, uid: turn.caller(), reason, until };
     match &target {
-        Target::Instance(id) => hold_instance(turn, id, &pause)?,
+        Target::Instance(id) => hold_instance(turn, id, &pause, freeze)?,
         Target::Task(task) => {
             if let Some(mut row) = turn.state.registry.row(task).cloned() {
                 row.paused = Some(pause.clone());
@@ -46,12 +50,7 @@ pub(in super::super) fn resume(turn: &mut Turn<'_>, target: &Target) -> Answer {
 
 /// A hold ends, by a person or by its time.
 pub(in super::super) fn ends(turn: &mut Turn<'_>, target: &Target) {
-    let held = match target {
-        Target::Instance(id) => turn.state.instances.get(id).and_then(|i| i.paused.as_ref()),
-        Target::Task(task) => turn.state.registry.row(task).and_then(|r| r.paused.as_ref()),
-        Target::Queue(_) | Target::All => turn.state.holds.get(target),
-    };
-    let Some(pause) = held else { return };
+    let Some(pause) = held(turn, target) else { return };
     // It was over at its time, whoever was there to see it.
     let over = pause.until.map_or(turn.now, |until| until.min(turn.now));
     match target {
@@ -68,23 +67,41 @@ pub(in super::super) fn ends(turn: &mut Turn<'_>, target: &Target) {
     turn.record(Record::Resumed { target: target.clone() });
 }
 
-fn hold_instance(turn: &mut Turn<'_>, id: &InstanceId, pause: &Pause) -> Result<(), Rejection> {
+/// The hold on something.
+fn held<'a>(turn: &'a Turn<'_>, target: &Target) -> Option<&'a Pause> {
+    match target {
+        Target::Instance(id) => turn.state.instances.get(id)?.paused.as_ref(),
+        Target::Task(task) => turn.state.registry.row(task)?.paused.as_ref(),
+        Target::Queue(_) | Target::All => turn.state.holds.get(target),
+    }
+}
+
+/// Holds an instance; one that is RUNNING only if it may be frozen, or is so already.
+fn hold_instance(
+    turn: &mut Turn<'_>,
+    id: &InstanceId,
+    pause: &Pause,
+    may_freeze: bool,
+) -> Result<(), Rejection> {
     let refuse = |detail: String| Err(Rejection::new(RejectionCode::Conflict, detail));
     let Some(i) = turn.state.instances.get(id).filter(|i| i.is_open()) else {
         return refuse(format!("instance {id} has ended; there is nothing to hold"));
     };
-    if i.state == InstanceState::Running {
+    if i.state == InstanceState::Running && !i.is_frozen() {
+        if may_freeze {
+            return freeze::freeze(turn, &i.clone(), pause.clone());
+        }
         return refuse(format!(
-            "instance {id} is RUNNING; a running one cannot be held, cancel it or wait for its end"
+            "instance {id} is RUNNING; schedctl pause --freeze stops its processes; or cancel it, \
+             or wait for its end"
         ));
     }
-    let since = i.paused.as_ref().map_or(pause.since, |p| p.since);
-    let pause = Pause { since, ..pause.clone() };
-    turn.update(id, "paused", |i| i.paused = Some(pause));
+    turn.update(id, "paused", |i| i.paused = Some(pause.clone()));
     Ok(())
 }
 
 fn let_go(turn: &mut Turn<'_>, id: &InstanceId) {
+    freeze::thaw(turn, id);
     turn.update(id, "resumed", |i| i.paused = None);
     turn.admit_later(id.clone());
 }

@@ -34,6 +34,7 @@ pub(in super::super) fn earlier(turn: &Turn<'_>, keyed: &Keyed) -> Option<Answer
             made.repeated = true;
             Reply::Submitted(made)
         }
+        KeptAnswer::Retried(made) => Reply::Retried(made),
         KeptAnswer::Emitted(made) => Reply::Emitted(made),
         KeptAnswer::Backfilled(mut made) => {
             made.repeated = true;
@@ -47,10 +48,12 @@ pub(in super::super) fn keep(turn: &mut Turn<'_>, keyed: Keyed, answer: &Answer)
     let answer = match answer {
         Ok(Reply::Done) => KeptAnswer::Done,
         Ok(Reply::Submitted(made)) => KeptAnswer::Submitted(made.clone()),
+        Ok(Reply::Retried(made)) => KeptAnswer::Retried(made.clone()),
         Ok(Reply::Emitted(made)) => KeptAnswer::Emitted(made.clone()),
         Ok(Reply::Backfilled(made)) => KeptAnswer::Backfilled(made.clone()),
         Ok(
-            Reply::Tasks(_)
+            Reply::Instances(_)
+            | Reply::Tasks(_)
             | Reply::Task(_)
             | Reply::Live(_)
             | Reply::Status(_)
@@ -73,18 +76,26 @@ fn text(request: &Request) -> Option<String> {
         Request::Submit { .. }
         | Request::Backfill { .. }
         | Request::Pause { .. }
+        | Request::Freeze { .. }
         | Request::Resume { .. }
         | Request::SetPriority { .. }
+        | Request::ResetPriority { .. }
         | Request::Emit { .. } => Some(format!("{request:?}")),
         Request::Cancel { instance, downstream, .. } => {
             Some(format!("cancel {instance} {downstream}"))
         }
-        Request::Retry { instance, .. } => Some(format!("retry {instance}")),
+        Request::Skip { instance, .. } => Some(format!("skip {instance}")),
+        Request::Retry { instance, same_revision, below, .. } => {
+            let below = if below.is_some() { " and below" } else { "" };
+            let revision = if *same_revision { " as it was" } else { "" };
+            Some(format!("retry {instance}{below}{revision}"))
+        }
         Request::Rollback { task, revision } => {
             Some(format!("rollback {task} {}", revision.revision))
         }
         Request::Unpin { task } => Some(format!("unpin {task}")),
-        Request::Tasks
+        Request::FailedBelow(_)
+        | Request::Tasks
         | Request::Task(_)
         | Request::Live(_)
         | Request::Status

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::super::retry;
 use super::super::turn::Turn;
-use super::data;
 use super::dispatch::attempt_ref;
+use super::{cancel, data};
 use crate::limits;
 use crate::model::command::Command;
 use crate::model::event::{AttemptRef, Finished, Outcome, Started};
@@ -16,7 +16,7 @@ use crate::model::time::Timestamp;
 
 /// An end, told apart as the rules need it.
 struct End {
-    state: InstanceState,
+    becomes: InstanceState,
     error_code: Option<String>,
     message: Option<String>,
     exit_code: Option<i32>,
@@ -62,14 +62,14 @@ fn conclude(turn: &mut Turn<'_>, done: &Finished) {
         return cancelled(turn, id, Some(done));
     }
     let mut end = end_of(done, &spec);
-    if end.state == InstanceState::Succeeded {
+    if end.becomes == InstanceState::Succeeded {
         let output = done.result.output.clone();
         let outputs = data::left_behind(turn, &spec, &i, done);
         turn.transition(id, InstanceState::Succeeded, None, |i| {
             close(i, done, &end);
             i.output = output;
             i.outputs = outputs;
-            i.stopping = None;
+            (i.stopping, i.stopping_uid) = (None, None);
         });
         return;
     }
@@ -87,14 +87,20 @@ fn conclude(turn: &mut Turn<'_>, done: &Finished) {
     if let Some(message) = &mut end.message {
         message.truncate(message.floor_char_boundary(limits::MESSAGE_BYTES_MAX));
     }
+    let crosses = i.stopping.is_some() && due.is_some() && !done.killed;
     failed(turn, id, done, &end, due.filter(|_| i.stopping.is_none()), |i| {
         i.faults = faults;
         i.spawn_retries = spawn_retries;
         i.stopping = None;
+        i.stopping_uid = i.stopping_uid.filter(|_| crosses);
     });
-    if i.stopping.is_some() && due.is_some() && !done.killed {
+    if crosses {
         // The cancel crossed the end: it is as if it had met an instance that waits for its retry.
-        turn.transition(id, InstanceState::Cancelled, stopped_reason(i.stopping), |_| {});
+        let message = cancel::said(&i);
+        turn.transition(id, InstanceState::Cancelled, stopped_reason(i.stopping), |i| {
+            i.stopping_uid = None;
+            i.message = message;
+        });
     }
 }
 
@@ -107,7 +113,7 @@ fn failed(
     count: impl FnOnce(&mut Instance),
 ) {
     let reason = retry_at.map(|_| Reason::RetryWait);
-    turn.transition(id, end.state, reason, |i| {
+    turn.transition(id, end.becomes, reason, |i| {
         close(i, done, end);
         i.next_retry_at = retry_at;
         count(i);
@@ -142,6 +148,7 @@ pub(super) fn longest_wait(i: &Instance, spec: &TaskSpec) -> Duration {
 
 /// Writes an end into the instance and its newest attempt.
 fn close(i: &mut Instance, done: &Finished, end: &End) {
+    i.count_frozen(done.finished_at);
     i.started_at = done.started_at.or(i.started_at);
     i.finished_at = Some(done.finished_at);
     i.exit_code = end.exit_code;
@@ -164,7 +171,7 @@ fn close(i: &mut Instance, done: &Finished, end: &End) {
 /// State and error code of an end (contract §3, 'Error codes').
 fn end_of(done: &Finished, spec: &TaskSpec) -> End {
     let mut end = End {
-        state: InstanceState::Failed,
+        becomes: InstanceState::Failed,
         error_code: None,
         message: done.result.message.clone(),
         exit_code: None,
@@ -182,7 +189,7 @@ fn end_of(done: &Finished, spec: &TaskSpec) -> End {
                 end.error_code = Some("RESULT_INVALID".to_owned());
                 end.message = Some(problem.clone());
             } else {
-                end.state = InstanceState::Succeeded;
+                end.becomes = InstanceState::Succeeded;
             }
         }
         Outcome::Signalled { signal, name } => {
@@ -190,7 +197,7 @@ fn end_of(done: &Finished, spec: &TaskSpec) -> End {
             end.error_code = Some(format!("SIGNAL_{name}"));
         }
         Outcome::TimedOut => {
-            end.state = InstanceState::Timeout;
+            end.becomes = InstanceState::Timeout;
             end.error_code = Some("TIMEOUT".to_owned());
         }
         Outcome::SpawnFailed { message, .. } => {
@@ -205,12 +212,12 @@ fn end_of(done: &Finished, spec: &TaskSpec) -> End {
 /// (requirement B4).
 pub(super) fn cancelled(turn: &mut Turn<'_>, id: &InstanceId, done: Option<&Finished>) {
     let Some(i) = turn.state.instances.get(id) else { return };
-    let reason = stopped_reason(i.stopping);
+    let (reason, message) = (stopped_reason(i.stopping), cancel::said(i));
     let now = turn.now;
     let end = End {
-        state: InstanceState::Failed,
+        becomes: InstanceState::Failed,
         error_code: Some("CANCEL_REQUESTED".to_owned()),
-        message: None,
+        message,
         exit_code: done.and_then(|d| match d.outcome {
             Outcome::Exited { code } => Some(code),
             Outcome::Signalled { .. } | Outcome::TimedOut | Outcome::SpawnFailed { .. } => None,
@@ -224,14 +231,13 @@ pub(super) fn cancelled(turn: &mut Turn<'_>, id: &InstanceId, done: Option<&Fini
         Some(done) => close(i, done, &end),
         None => close_unseen(i, &end, now),
     });
-    turn.transition(id, InstanceState::Cancelled, reason, |i| i.stopping = None);
+    turn.transition(id, InstanceState::Cancelled, reason, |i| {
+        (i.stopping, i.stopping_uid) = (None, None);
+    });
 }
 
 fn stopped_reason(stopping: Option<Stopping>) -> Option<Reason> {
-    Some(match stopping {
-        Some(Stopping::Replace) => Reason::Replaced,
-        Some(Stopping::Cancel) | None => Reason::CancelledByUser,
-    })
+    Some(stopping.map_or(Reason::CancelledByUser, cancel::reason))
 }
 
 /// Nobody saw the attempt's end (requirement F1): again if the task allows it, else final.
@@ -245,7 +251,7 @@ pub(super) fn lost(turn: &mut Turn<'_>, id: &InstanceId, why: &str) {
     }
     let Some(spec) = turn.state.spec_of(&i) else { return };
     let end = End {
-        state: InstanceState::Failed,
+        becomes: InstanceState::Failed,
         error_code: Some("EXECUTOR_LOST".to_owned()),
         message: Some(why.to_owned()),
         exit_code: None,
@@ -265,6 +271,7 @@ pub(super) fn lost(turn: &mut Turn<'_>, id: &InstanceId, why: &str) {
 }
 
 fn close_unseen(i: &mut Instance, end: &End, now: Timestamp) {
+    i.count_frozen(now);
     i.finished_at = Some(now);
     i.error_code.clone_from(&end.error_code);
     i.message.clone_from(&end.message);

@@ -43,7 +43,8 @@ pub(in super::super) fn leave(turn: &mut Turn<'_>) {
     };
     let may_be_heard = hears_until.is_some();
     let holds = mode != StopMode::Handover
-        && turn.state.instances.open().any(|i| runs(i) && (may_be_heard || heard(i)));
+        // A frozen one would hold it for ever: it is handed over as it is.
+        && turn.state.instances.open().any(|i| runs(i) && !i.is_frozen() && (may_be_heard || heard(i)));
     if !holds {
         turn.command(Command::Exit(mode));
     }

@@ -298,6 +298,8 @@ fn blank(
         degraded: false,
         paused: None,
         stopping: None,
+        stopping_uid: None,
+        awaits_upstream: false,
         dedup_key: None,
         dependency_deadline: spec
             .dependency_timeout

@@ -98,7 +98,12 @@ fn a_retry_that_was_asked_with_an_outdated_row_changes_nothing() {
     bench.retry(&a).unwrap();
     bench.exits(&a, 0);
     let stored = Some(Box::new(outdated));
-    let again = crate::model::request::Request::Retry { instance: a.clone(), stored };
+    let again = crate::model::request::Request::Retry {
+        instance: a.clone(),
+        same_revision: false,
+        stored,
+        below: None,
+    };
     assert!(bench.ask(again).0.is_err());
     assert_eq!(bench.instance(&a).state, Succeeded);
 }

@@ -81,6 +81,7 @@ impl Bench {
             pid: 7,
             boot_id: Arc::clone(&self.boot),
             running: Vec::new(),
+            frozen: Some(Vec::new()),
             lost: Vec::new(),
             finished: Vec::new(),
         }
@@ -194,7 +195,8 @@ impl Bench {
     /// Asks for a retry, with the stored row as the door does.
     pub(crate) fn retry(&mut self, of: &InstanceId) -> Answer {
         let stored = Some(Box::new(self.instance(of).clone()));
-        self.ask(Request::Retry { instance: of.clone(), stored }).0
+        self.ask(Request::Retry { instance: of.clone(), same_revision: false, stored, below: None })
+            .0
     }
 
     /// Pauses without end.

@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use super::bench::Bench;
-use super::build::{after, retry, task};
+use super::build::{after, edge, retry, task};
 use crate::model::command::Command;
-use crate::model::event::Outcome;
+use crate::model::event::{Event, Hello, Outcome};
+use crate::model::id::{ExecutorId, InstanceId};
 use crate::model::instance::InstanceState::{
-    Blocked, Cancelled, Failed, Pending, Running, Succeeded, Timeout,
+    Blocked, Cancelled, Failed, Pending, Ready, Running, Succeeded, Timeout,
 };
-use crate::model::instance::Reason;
+use crate::model::instance::{InstanceState, Reason};
 use crate::model::record::{Record, Target};
-use crate::model::spec::TaskSpec;
+use crate::model::request::Request;
+use crate::model::spec::{OnDependencyTimeout, Strength, TaskSpec};
 
 const BY_USER: Option<Reason> = Some(Reason::CancelledByUser);
 
@@ -130,4 +132,187 @@ fn one_being_cancelled_whose_executor_never_had_it_is_cancelled_at_the_hello() {
     bench.cancel(&a).0.unwrap();
     bench.executor_restarts(Vec::new());
     assert_eq!(bench.standing(&a), (Cancelled, BY_USER));
+}
+
+/// A dependent of one that runs, PENDING, and that one.
+fn pending(bench: &mut Bench) -> (InstanceId, InstanceId) {
+    let up = bench.run("up");
+    (bench.of("b")[0].instance_id.clone(), up)
+}
+
+fn ready(bench: &mut Bench) -> InstanceId {
+    bench.pause(Target::All).unwrap();
+    bench.run("a")
+}
+
+/// One of `a`, which is tried twice, or of `up`, which is not, after its first attempt.
+fn after_an_attempt(bench: &mut Bench, name: &str, outcome: Outcome) -> InstanceId {
+    let id = bench.run(name);
+    bench.ends(&id, outcome, false);
+    id
+}
+
+/// Where an instance is, how it comes there, and where a cancel leaves it.
+type Case = (InstanceState, fn(&mut Bench) -> InstanceId, InstanceState);
+
+const EXITS_1: Outcome = Outcome::Exited { code: 1 };
+
+const CASES: [Case; 10] = [
+    (Pending, |bench| pending(bench).0, Cancelled),
+    (
+        Blocked,
+        |bench| {
+            let (id, up) = pending(bench);
+            bench.exits(&up, 1);
+            id
+        },
+        Cancelled,
+    ),
+    (Ready, ready, Cancelled),
+    (Running, |bench| bench.run("a"), Running),
+    (Succeeded, |bench| after_an_attempt(bench, "a", Outcome::Exited { code: 0 }), Succeeded),
+    // Waiting for a retry, and for good.
+    (Failed, |bench| after_an_attempt(bench, "a", EXITS_1), Cancelled),
+    (Failed, |bench| after_an_attempt(bench, "up", EXITS_1), Failed),
+    (Timeout, |bench| after_an_attempt(bench, "a", Outcome::TimedOut), Cancelled),
+    (Timeout, |bench| after_an_attempt(bench, "up", Outcome::TimedOut), Timeout),
+    (
+        Cancelled,
+        |bench| {
+            let id = ready(bench);
+            bench.cancel(&id).0.unwrap();
+            id
+        },
+        Cancelled,
+    ),
+];
+
+#[test]
+fn a_cancel_of_each_of_the_eight_states_may_be_repeated() {
+    for (from, make, to) in CASES {
+        let mut bench = Bench::new(vec![tried(), task("up"), after("b", &["up"])]);
+        let id = make(&mut bench);
+        assert_eq!(bench.instance(&id).state, from);
+        bench.cancel(&id).0.unwrap();
+        assert_eq!(bench.instance(&id).state, to, "from {from}");
+        let before = bench.log.len();
+        let (answer, commands) = bench.cancel(&id);
+        assert!(answer.is_ok() && commands.is_empty(), "{from}: {commands:?}");
+        assert_eq!(bench.log.len(), before, "{from}: the second changes nothing");
+    }
+}
+
+#[test]
+fn whoever_cancels_is_named_also_when_the_processes_go_later() {
+    let mut bench = Bench::new(vec![task("a")]);
+    let a = bench.run("a");
+    bench.cancel(&a).0.unwrap();
+    bench.restart(1_000, vec![task("a")]);
+    let hello = Hello { running: vec![bench.attempt(&a)], ..bench.hello() };
+    bench.event(Event::ExecutorConnected(hello));
+    bench.ends(&a, term(), true);
+    assert_eq!(bench.instance(&a).message.as_deref(), Some("cancelled by uid 1000"));
+    let last = bench.log.iter().rev().find(|r| matches!(r.what, Record::Moved { .. })).unwrap();
+    assert!(matches!(last.what, Record::Moved { to: Cancelled, .. }));
+    assert_eq!((last.uid, last.at), (Some(1000), bench.now));
+}
+
+#[test]
+fn a_result_that_crossed_the_cancel_is_nobodys_doing() {
+    let mut bench = Bench::new(vec![task("a")]);
+    let a = bench.run("a");
+    bench.cancel(&a).0.unwrap();
+    bench.exits(&a, 0);
+    let last = bench.log.iter().rev().find(|r| matches!(r.what, Record::Moved { .. })).unwrap();
+    assert_eq!((last.uid, &bench.instance(&a).message), (None, &None));
+}
+
+#[test]
+fn a_cancel_while_its_executor_is_away_is_carried_out_at_the_hello() {
+    let mut bench = Bench::new(vec![task("a")]);
+    let a = bench.run("a");
+    let of = bench.attempt(&a);
+    let executor = ExecutorId::from("local");
+    bench.event(Event::ExecutorLost { executor, incarnation: None, why: "silent".to_owned() });
+    bench.cancel(&a).0.unwrap();
+    assert_eq!(bench.standing(&a), (Running, Some(Reason::Cancelling)));
+    let hello = Hello { running: vec![of.clone()], ..bench.hello() };
+    let commands = bench.event(Event::ExecutorConnected(hello));
+    assert!(
+        commands.iter().any(|c| matches!(c, Command::Kill { of: killed, .. } if *killed == of))
+    );
+    // And if it never comes back but its next process does:
+    bench.executor_restarts(vec![of]);
+    assert_eq!(bench.standing(&a), (Cancelled, BY_USER), "and not queued again");
+}
+
+#[test]
+fn what_is_held_or_runs_degraded_is_cancelled_like_any_other() {
+    let mut bench = Bench::new(vec![task("a")]);
+    bench.pause(Target::All).unwrap();
+    let held = bench.run("a");
+    bench.pause(Target::Instance(held.clone())).unwrap();
+    bench.cancel(&held).0.unwrap();
+    assert_eq!(
+        (bench.standing(&held), &bench.instance(&held).paused),
+        ((Cancelled, BY_USER), &None)
+    );
+    let hasty = TaskSpec {
+        dependency_timeout: Some(Duration::from_secs(1)),
+        on_dependency_timeout: OnDependencyTimeout::RunDegraded,
+        ..after("b", &["a"])
+    };
+    let mut bench = Bench::new(vec![task("a"), hasty]);
+    bench.run("a");
+    bench.pass(1_000);
+    let b = bench.of("b")[0].instance_id.clone();
+    assert!(bench.instance(&b).degraded && bench.instance(&b).state == Running);
+    bench.cancel(&b).0.unwrap();
+    bench.ends(&b, term(), true);
+    assert_eq!(bench.standing(&b), (Cancelled, BY_USER));
+}
+
+fn cancel_all_below(bench: &mut Bench, of: &InstanceId) {
+    let stored = Some(Box::new(bench.instance(of).clone()));
+    let cancel = Request::Cancel { instance: of.clone(), downstream: true, stored };
+    bench.ask(cancel).0.unwrap();
+}
+
+#[test]
+fn what_waits_below_goes_once_by_whatever_way_it_is_reached() {
+    let mut bench = Bench::new(vec![
+        task("a"),
+        after("b", &["a"]),
+        after("c", &["a"]),
+        after("d", &["b", "c"]),
+    ]);
+    let a = bench.run("a");
+    cancel_all_below(&mut bench, &a);
+    assert_eq!(bench.standing(&a), (Running, Some(Reason::Cancelling)));
+    for name in ["b", "c", "d"] {
+        let i = bench.of(name)[0];
+        assert_eq!((i.state, i.reason), (Cancelled, BY_USER), "{name}");
+        let moves = bench.log.iter().filter(
+            |r| matches!(&r.what, Record::Moved { instance_id, .. } if *instance_id == i.instance_id),
+        );
+        assert_eq!(moves.count(), 1, "{name} is not blocked first");
+    }
+}
+
+#[test]
+fn what_waits_below_goes_also_if_the_first_is_final() {
+    for code in [0, 1] {
+        let weak = TaskSpec {
+            depends_on: vec![edge("a", Strength::Weak), edge("x", Strength::Strong)],
+            ..task("b")
+        };
+        let mut bench = Bench::new(vec![task("a"), task("x"), weak, after("c", &["b"])]);
+        let a = bench.run("a");
+        bench.exits(&a, code);
+        assert_eq!(bench.states("b"), [Pending], "it waits for X still");
+        let state = bench.instance(&a).state;
+        cancel_all_below(&mut bench, &a);
+        assert_eq!(bench.instance(&a).state, state, "a final one stays as it is");
+        assert_eq!((bench.states("b"), bench.states("c")), (vec![Cancelled], vec![Cancelled]));
+    }
 }

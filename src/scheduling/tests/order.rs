@@ -79,3 +79,25 @@ fn a_changed_priority_changes_the_order_of_what_waits() {
     bench.exits(&first, 0);
     assert_eq!((bench.instance(&a).state, bench.instance(&b).state), (Ready, Running));
 }
+
+#[test]
+fn a_priority_that_was_changed_is_the_definitions_again_if_asked() {
+    let mut bench = Bench::new(vec![with("a", 4)]);
+    bench.pause(Target::All).unwrap();
+    let (first, second) = (bench.run("a"), bench.run("a"));
+    let task = Target::Task(super::build::id("a"));
+    let priority = |n| Priority::new(n).unwrap();
+    let set = Request::SetPriority { target: task.clone(), priority: priority(2) };
+    bench.ask(set).0.unwrap();
+    let target = Target::Instance(first.clone());
+    let set = Request::SetPriority { target: target.clone(), priority: priority(0) };
+    bench.ask(set).0.unwrap();
+    assert_eq!([&first, &second].map(|id| bench.instance(id).priority), [0, 2].map(priority));
+    bench.ask(Request::ResetPriority { target }).0.unwrap();
+    assert_eq!(bench.instance(&first).priority, priority(2), "what counts for its task");
+    bench.ask(Request::ResetPriority { target: task }).0.unwrap();
+    let third = bench.run("a");
+    let all = [&first, &second, &third];
+    assert_eq!(all.map(|id| bench.instance(id).priority), [4; 3].map(priority));
+    assert!(bench.ask(Request::ResetPriority { target: Target::All }).0.is_err());
+}

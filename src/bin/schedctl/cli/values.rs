@@ -17,6 +17,22 @@ pub(super) fn state(text: &str) -> Result<InstanceState, String> {
     })
 }
 
+/// A priority, or the definition's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PriorityWish {
+    /// The definition's.
+    Default,
+    /// This one.
+    Set(Priority),
+}
+
+pub(super) fn priority_or_default(text: &str) -> Result<PriorityWish, String> {
+    if text.eq_ignore_ascii_case("default") {
+        return Ok(PriorityWish::Default);
+    }
+    priority(text).map(PriorityWish::Set).map_err(|expected| format!("{expected}, or default"))
+}
+
 pub(super) fn priority(text: &str) -> Result<Priority, String> {
     Priority::parse(&text.to_ascii_uppercase()).ok_or_else(|| {
         "expected 0 (first) to 9 (last), CRITICAL, HIGH, NORMAL, LOW or BACKGROUND".to_owned()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sched::model::instance::{Attempt, Cause, InstanceState};
+use sched::model::instance::{Attempt, Cause, InstanceState, Reason};
 use sched::model::spec::{DepType, Strength};
 use sched::model::time::Timestamp;
 use sched::model::view::InstanceView;
@@ -51,6 +51,10 @@ pub(crate) fn why(view: &InstanceView, now: Timestamp) -> String {
         (_, Some(at)) => words.push(format!("retry {}", time_text::relative(now, at))),
         (Some(reason), None) => words.push(reason.as_str().to_owned()),
         (None, None) => {}
+    }
+    // What waits for something else, and is held besides, will not start when that comes.
+    if view.paused.is_some() && !matches!(view.reason, Some(Reason::Paused | Reason::Frozen)) {
+        words.push(Reason::Paused.as_str().to_owned());
     }
     words.join(", ")
 }
@@ -185,10 +189,14 @@ fn attempt_text(view: &InstanceView) -> String {
 
 fn attempts(attempts: &[Attempt], output: &Output) -> String {
     let rows = attempts.iter().map(|attempt| {
-        let took = match (attempt.started_at, attempt.finished_at) {
+        let mut took = match (attempt.started_at, attempt.finished_at) {
             (Some(start), Some(end)) => time_text::short(end.since(start)),
             _ => String::new(),
         };
+        if let Some(ms) = attempt.frozen_ms {
+            let frozen = time_text::short(Duration::from_millis(ms));
+            took = format!("{took} ({frozen} frozen)").trim_start().to_owned();
+        }
         let cpu = attempt.user_ms.zip(attempt.system_ms);
         let cpu = cpu.map(|(user, system)| time_text::short(Duration::from_millis(user + system)));
         let ended = match (&attempt.error_code, attempt.exit_code, attempt.finished_at) {

@@ -59,6 +59,28 @@ pub(crate) fn task_view(id: &str, last: Option<InstanceState>) -> TaskView {
 }
 
 #[test]
+fn a_hold_is_shown_wherever_an_instance_stands() {
+    let paused = json!({"since": "2026-11-30T11:59:00Z", "uid": 7, "reason": "why", "until": null});
+    for (state, reason, shown) in [
+        ("PENDING", "WAITING_DEPENDENCY", "WAITING_DEPENDENCY, PAUSED"),
+        ("READY", "PAUSED", "PAUSED"),
+        ("RUNNING", "FROZEN", "FROZEN"),
+    ] {
+        let view = instance_view("01a", state, &json!({"reason": reason, "paused": paused}));
+        assert_eq!(instance::why(&view, output(Format::Table).now), shown, "{state}");
+    }
+    let attempt = json!({
+        "attempt": 1, "lease": 1, "executorId": "local", "bootId": "b",
+        "startedAt": "2026-11-30T11:00:00Z", "finishedAt": "2026-11-30T11:10:00Z", "exitCode": 0,
+        "signal": null, "errorCode": null, "userMs": null, "systemMs": null, "maxRssBytes": null,
+        "outputBytes": null, "frozenMs": 120000
+    });
+    let view = instance_view("01a", "SUCCEEDED", &json!({"attempts": [attempt]}));
+    let page = instance::page(&view, &output(Format::Table));
+    assert!(page.contains("10m (2m frozen)"), "{page}");
+}
+
+#[test]
 fn the_list_of_tasks_has_the_columns_of_the_contract() {
     let views =
         [task_view("order.settle.v2", Some(InstanceState::Failed)), task_view("a.b.v1", None)];

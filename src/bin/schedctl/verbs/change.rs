@@ -1,11 +1,13 @@
-//! Verbs that change what is there: cancel, retry, pause, resume, priority.
+//! Verbs that change what is there: cancel, skip, retry, pause, resume, priority.
 
 use sched::access::client::Target;
 use sched::model::instance::{InstanceState, Reason};
-use sched::model::view::InstanceView;
+use sched::model::view::{InstanceView, Retried};
 use serde_json::json;
 
-use crate::cli::{CancelArgs, HoldTarget, PauseArgs, PriorityArgs, ResumeArgs, RetryArgs};
+use crate::cli::{
+    CancelArgs, HoldTarget, PauseArgs, PriorityArgs, PriorityWish, ResumeArgs, RetryArgs, SkipArgs,
+};
 use crate::exit::{Exit, Failure};
 use crate::output::{confirm, note};
 use crate::session::{Session, instance, named, usage};
@@ -13,20 +15,47 @@ use crate::time_text::Direction;
 
 /// `cancel`.
 pub(crate) fn cancel(session: &Session, args: &CancelArgs) -> Result<Exit, Failure> {
-    let what = match args.instances.as_slice() {
+    let below = if args.downstream { " and all that waits for it" } else { "" };
+    confirm(&format!("cancel {}{below}?", counted(&args.instances)), args.yes)?;
+    let body = json!({ "downstream": args.downstream });
+    end(session, &args.instances, "cancel", &body, |view| match (view.state, view.reason) {
+        (InstanceState::Cancelled, _) => "is CANCELLED".to_owned(),
+        (_, Some(Reason::Cancelling)) => "is being ended".to_owned(),
+        (state, _) => format!("is {state}; there is nothing to cancel"),
+    })
+}
+
+/// `skip`.
+pub(crate) fn skip(session: &Session, args: &SkipArgs) -> Result<Exit, Failure> {
+    confirm(&format!("skip {}?", counted(&args.instances)), args.yes)?;
+    end(session, &args.instances, "skip", &json!({}), |view| match (view.state, view.reason) {
+        (InstanceState::Cancelled, Some(Reason::SkippedByUser)) => "is skipped".to_owned(),
+        (state, _) => format!("is {state}; there is nothing to skip"),
+    })
+}
+
+fn counted(names: &[String]) -> String {
+    match names {
         [one] => format!("instance {one}"),
         several => format!("{} instances", several.len()),
-    };
-    let below = if args.downstream { " and all that waits for it" } else { "" };
-    confirm(&format!("cancel {what}{below}?"), args.yes)?;
-    let body = json!({ "downstream": args.downstream });
+    }
+}
+
+/// Orders the end of instances; what it came to is said when all are ordered, and is for the eye
+/// only.
+fn end(
+    session: &Session,
+    names: &[String],
+    verb: &str,
+    body: &serde_json::Value,
+    became: impl Fn(&InstanceView) -> String,
+) -> Result<Exit, Failure> {
     let mut said = Vec::new();
-    let outcome = each(&args.instances, "", |name| {
-        session.post(&action(instance(name), "cancel"), &body)?;
-        // The order is given; what it came to is for the eye only.
+    let outcome = each(names, "", |name| {
+        session.post(&action(instance(name), verb), body)?;
         said.push(match session.view::<InstanceView>(&instance(name)) {
-            Ok(view) => cancelled(&view),
-            Err(_) => format!("{name} cancel requested"),
+            Ok(view) => format!("{} {}", view.instance_id, became(&view)),
+            Err(_) => format!("{name} {verb} requested"),
         });
         Ok(())
     });
@@ -36,20 +65,27 @@ pub(crate) fn cancel(session: &Session, args: &CancelArgs) -> Result<Exit, Failu
     outcome
 }
 
-fn cancelled(view: &InstanceView) -> String {
-    let id = &view.instance_id;
-    match (view.state, view.reason) {
-        (InstanceState::Cancelled, _) => format!("{id} is CANCELLED"),
-        (_, Some(Reason::Cancelling)) => format!("{id} is being ended"),
-        (state, _) => format!("{id} is {state}; there is nothing to cancel"),
-    }
-}
-
-/// `retry`.
+/// `retry`: exit 6 if any of those below cannot be tried again.
 pub(crate) fn retry(session: &Session, args: &RetryArgs) -> Result<Exit, Failure> {
-    each(&args.instances, "queued again", |name| {
-        session.post(&action(instance(name), "retry"), &json!({})).map(drop)
-    })
+    let body = json!({
+        "withDownstream": args.with_downstream,
+        "sameRevision": args.same_revision,
+    });
+    let mut rejected = false;
+    let outcome = each(&args.instances, "", |name| {
+        let answer = session.post(&action(instance(name), "retry"), &body)?;
+        let retried: Retried = answer.json()?;
+        note(&format!("{} is queued again", retried.instance_id));
+        for id in &retried.below {
+            note(&format!("{id}, below it, is tried again after it"));
+        }
+        for one in &retried.rejected {
+            note(&format!("schedctl: {}, below it: {}", one.instance_id, one.detail));
+            rejected = true;
+        }
+        Ok(())
+    })?;
+    Ok(if outcome == Exit::Good && rejected { Exit::Refused } else { outcome })
 }
 
 /// `pause`.
@@ -65,8 +101,20 @@ pub(crate) fn pause(session: &Session, args: &PauseArgs) -> Result<Exit, Failure
     if args.target.all {
         confirm("pause everything?", args.yes)?;
     }
-    let body = json!({ "reason": args.reason, "until": until });
-    hold(&args.target, "paused", |target| session.post(&action(target, "pause"), &body).map(drop))
+    let body = json!({ "reason": args.reason, "until": until, "freeze": args.freeze });
+    let order = |target| session.post(&action(target, "pause"), &body).map(drop);
+    if !args.freeze {
+        return hold(&args.target, "paused", order);
+    }
+    each(&args.target.names, "", |name| {
+        order(named(name))?;
+        let frozen = session
+            .view::<InstanceView>(&named(name))
+            .is_ok_and(|view| view.reason == Some(Reason::Frozen));
+        let became = if frozen { "frozen: its processes are stopped" } else { "paused" };
+        note(&format!("{name} {became}"));
+        Ok(())
+    })
 }
 
 /// `resume`.
@@ -79,8 +127,12 @@ pub(crate) fn resume(session: &Session, args: &ResumeArgs) -> Result<Exit, Failu
 /// `priority`.
 pub(crate) fn priority(session: &Session, args: &PriorityArgs) -> Result<Exit, Failure> {
     let target = action(named(&args.name), "priority");
-    session.post(&target, &json!({ "priority": args.value }))?;
-    note(&format!("{} has priority {}", args.name, args.value));
+    let (value, said) = match args.value {
+        PriorityWish::Set(priority) => (json!(priority), priority.to_string()),
+        PriorityWish::Default => (json!("default"), "its own again".to_owned()),
+    };
+    session.post(&target, &json!({ "priority": value }))?;
+    note(&format!("{} has priority {said}", args.name));
     Ok(Exit::Good)
 }
 

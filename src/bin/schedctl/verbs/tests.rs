@@ -160,16 +160,36 @@ fn a_wait_for_what_has_ended_needs_no_event() {
 
 #[test]
 fn orders_go_to_the_routes_of_the_contract() {
-    let daemon = daemon(|_, stream| reply(stream, "200 OK", "{}"));
-    let paused = r#"{"reason":"why","until":"2026-11-30T14:00:00.000Z"}"#;
+    let daemon = daemon(|request, stream| {
+        let retried = r#"{"instanceId": "01a", "below": [], "rejected": []}"#;
+        reply(stream, "200 OK", if request.contains("/retry ") { retried } else { "{}" });
+    });
+    let paused = r#"{"freeze":false,"reason":"why","until":"2026-11-30T14:00:00.000Z"}"#;
     for (line, asked) in [
         ("cancel 01a -y", r#"POST /v1/instances/01a/cancel {"downstream":false}"#.to_owned()),
-        ("retry 01a", "POST /v1/instances/01a/retry {}".to_owned()),
+        ("skip 01a -y", "POST /v1/instances/01a/skip {}".to_owned()),
+        (
+            "cancel 01a -y --downstream",
+            r#"POST /v1/instances/01a/cancel {"downstream":true}"#.to_owned(),
+        ),
+        (
+            "retry 01a --with-downstream --same-revision",
+            r#"POST /v1/instances/01a/retry {"sameRevision":true,"withDownstream":true}"#
+                .to_owned(),
+        ),
+        (
+            "pause 01a --freeze",
+            r#"POST /v1/instances/01a/pause {"freeze":true,"reason":null,"until":null}"#.to_owned(),
+        ),
         ("pause a.b.v1 --until 2h --reason why", format!("POST /v1/tasks/a.b.v1/pause {paused}")),
         ("resume 01a", "POST /v1/instances/01a/resume {}".to_owned()),
         ("resume a.b.v1@latest", "POST /v1/instances/a.b.v1%40latest/resume {}".to_owned()),
         ("resume --queue q", "POST /v1/queues/q/resume {}".to_owned()),
         ("resume --all", "POST /v1/resume {}".to_owned()),
+        (
+            "priority a.b.v1 default",
+            r#"POST /v1/tasks/a.b.v1/priority {"priority":"default"}"#.to_owned(),
+        ),
         ("priority a.b.v1 HIGH", r#"POST /v1/tasks/a.b.v1/priority {"priority":1}"#.to_owned()),
         ("shutdown --drain -y", r#"POST /v1/shutdown {"mode":"DRAIN"}"#.to_owned()),
         ("shutdown -y", "POST /v1/shutdown {}".to_owned()),
@@ -180,6 +200,23 @@ fn orders_go_to_the_routes_of_the_contract() {
         given.retain(|request| request.starts_with("POST"));
         assert_eq!(given, [asked], "{line}");
     }
+}
+
+#[test]
+fn a_retry_tells_what_below_cannot_be_tried_again_and_is_6() {
+    let daemon = daemon(|request, stream| {
+        let rejected = if request.contains("/01a/") {
+            json!([{"instanceId": "01c", "detail": "its key is taken"}])
+        } else {
+            json!([])
+        };
+        let body = json!({"instanceId": "01a", "below": ["01b"], "rejected": rejected});
+        reply(stream, "200 OK", &body.to_string());
+    });
+    assert_eq!(daemon.run("schedctl retry 02a --with-downstream").unwrap(), Exit::Good);
+    assert_eq!(daemon.run("schedctl retry 01a 02a --with-downstream").unwrap(), Exit::Refused);
+    let posts = daemon.asked().into_iter().filter(|request| request.starts_with("POST"));
+    assert_eq!(posts.count(), 3, "the refusal stops nothing");
 }
 
 #[test]
