@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::answers;
 use super::forecast;
 use super::lifecycle::{
-    admit, arrive, backfill, cancel, clock, connect, definitions, dispatch, emit, pause, priority,
-    repeat, report, retry, rollback, stop, submit, tick,
+    admit, arrive, backfill, cancel, clock, connect, definitions, dispatch, emit, pause, preempt,
+    priority, repeat, report, retry, rollback, stop, submit, tick,
 };
 use super::state::{Process, State};
 use super::turn::Turn;
@@ -140,7 +140,8 @@ fn route(turn: &mut Turn<'_>, event: Event) {
     }
 }
 
-/// Ends of a turn: what waits is looked at, what ended triggers others, what is READY starts.
+/// Ends of a turn: what waits is looked at, what ended triggers others, what is READY starts,
+/// at the cost of what gives way to it.
 fn settle(turn: &mut Turn<'_>) {
     loop {
         admit::all(turn);
@@ -150,6 +151,7 @@ fn settle(turn: &mut Turn<'_>) {
         }
     }
     dispatch::all(turn);
+    preempt::all(turn);
     stop::leave(turn);
 }
 

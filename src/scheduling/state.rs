@@ -12,17 +12,20 @@ use jiff::tz::TimeZone;
 
 use super::agenda::{Agenda, Due};
 use super::ended::may_be_retried;
+use super::inheritance::Inheritance;
 use super::instances::InstanceTable;
 use super::lifecycle::misfire::Unseen;
 use super::nominal::Nominal;
-use super::queue::{DispatchQueue, RoundRobin};
+use super::order::Victims;
+use super::queue::DispatchQueue;
 use super::registry::Registry;
 use super::roster::{Roster, Usage};
+use super::round_robin::Turns;
 use super::zones::Zones;
 use crate::limits;
 use crate::model::command::FileWatch;
 use crate::model::id::{InstanceId, LogSeq, TaskId};
-use crate::model::instance::{Instance, InstanceState, Pause};
+use crate::model::instance::{Instance, Pause};
 use crate::model::jump::Jumps;
 use crate::model::record::{Arrival, ArrivalKey, Hold, Row, Submission, Target};
 use crate::model::request::StopMode;
@@ -60,7 +63,11 @@ pub(super) struct State {
     pub(super) zones: Zones,
     pub(super) instances: InstanceTable,
     pub(super) queue: DispatchQueue,
-    pub(super) round_robin: RoundRobin,
+    pub(super) inheritance: Inheritance,
+    pub(super) victims: Victims,
+    /// Running instances that are being ended.
+    pub(super) ending: BTreeSet<InstanceId>,
+    pub(super) turns: Turns,
     pub(super) usage: Usage,
     pub(super) roster: Roster,
     pub(super) agenda: Agenda,
@@ -94,7 +101,10 @@ impl State {
             zones: Zones::default(),
             instances: InstanceTable::default(),
             queue: DispatchQueue::default(),
-            round_robin: RoundRobin::default(),
+            inheritance: Inheritance::default(),
+            victims: Victims::new(),
+            ending: BTreeSet::new(),
+            turns: Turns::default(),
             usage: Usage::default(),
             roster: Roster::default(),
             agenda: Agenda::default(),
@@ -159,29 +169,14 @@ impl State {
         }
     }
 
-    /// Brings queue, usage and agenda in line with an instance's new value.
+    /// Brings the order and the agenda in line with an instance's new value.
     pub(super) fn reindex(&mut self, old: Option<&Instance>, new: &Instance) {
-        if let Some(old) = old {
-            if is_queued(old) {
-                self.queue.remove(old);
-            }
-            for (at, due) in deadlines(old) {
-                self.agenda.remove(at, due);
-            }
-            if old.state == InstanceState::Running {
-                let owner = self.owner(old);
-                self.usage.count(old, &owner, false);
-            }
-        }
-        if is_queued(new) {
-            self.queue.insert(new);
+        self.reorder(old, new);
+        for (at, due) in old.into_iter().flat_map(deadlines) {
+            self.agenda.remove(at, due);
         }
         for (at, due) in deadlines(new) {
             self.agenda.add(at, due);
-        }
-        if new.state == InstanceState::Running {
-            let owner = self.owner(new);
-            self.usage.count(new, &owner, true);
         }
     }
 
@@ -324,10 +319,6 @@ impl State {
         Some(Arc::clone(&revision.spec))
     }
 
-    fn owner(&self, instance: &Instance) -> String {
-        self.spec_of(instance).map(|s| s.owner.clone()).unwrap_or_default()
-    }
-
     /// Brings the agenda in line with a pause's end.
     pub(super) fn agenda_pause(
         &mut self,
@@ -354,6 +345,8 @@ impl State {
         check("registry", self.registry.remembered() == other.registry.remembered());
         check("queue", self.queue == other.queue);
         check("usage", self.usage == other.usage);
+        check("inheritance", self.inheritance == other.inheritance);
+        check("victims", (&self.victims, &self.ending) == (&other.victims, &other.ending));
         check("agenda", self.agenda == other.agenda);
         check("next fires", self.next_fires == other.next_fires);
         check("cursors", self.cursors == other.cursors);
@@ -365,11 +358,6 @@ impl State {
         different.extend(self.instances.differences(&other.instances));
         different
     }
-}
-
-/// Whether an instance stands in the dispatch queue: a held one does not, so it blocks nobody.
-fn is_queued(instance: &Instance) -> bool {
-    instance.state == InstanceState::Ready && instance.paused.is_none()
 }
 
 /// What of an instance becomes due by itself.

@@ -17,7 +17,7 @@ enum Effect {
 }
 
 /// What has no effect yet, as the subject of a sentence.
-const NOT_IN_FORCE: [(&str, Effect); 9] = [
+const NOT_IN_FORCE: [(&str, Effect); 8] = [
     ("PYTHON", Effect::Refused),
     ("SPARK", Effect::Refused),
     ("FLINK", Effect::Refused),
@@ -29,7 +29,6 @@ const NOT_IN_FORCE: [(&str, Effect); 9] = [
         Effect::Warned("nothing looks for the files yet; depType: DATA_READY waits for success"),
     ),
     ("retention", Effect::Warned("nothing is thrown away yet")),
-    ("preemptible", Effect::Warned("this version never interrupts a task for another")),
 ];
 
 impl Reading<'_> {

@@ -29,13 +29,15 @@ pub(in super::super) fn request(
 pub(in super::super) fn one(turn: &mut Turn<'_>, id: &InstanceId, why: Stopping) {
     let Some(i) = turn.state.instances.get(id).filter(|i| i.is_open()) else { return };
     if i.state == InstanceState::Running {
-        if i.stopping.is_some() {
+        if i.stopping.is_some_and(Stopping::is_for_good) {
             return;
         }
-        let kill = attempt_ref(i).zip(i.executor_id.clone());
+        // One that gives up its slot has had its TERM; it does not come back now.
+        let kill = attempt_ref(i).zip(i.executor_id.clone()).filter(|_| i.stopping.is_none());
         turn.update(id, "cancelling", |i| {
             i.stopping = Some(why);
             i.reason = Some(Reason::Cancelling);
+            i.message = None;
         });
         if let Some((of, executor)) = kill {
             turn.command(Command::Kill { executor, of });
@@ -44,6 +46,8 @@ pub(in super::super) fn one(turn: &mut Turn<'_>, id: &InstanceId, why: Stopping)
         let reason = match why {
             Stopping::Cancel => Reason::CancelledByUser,
             Stopping::Replace => Reason::Replaced,
+            // It holds no slot.
+            Stopping::Preempt => return,
         };
         turn.transition(id, InstanceState::Cancelled, Some(reason), |_| {});
     }

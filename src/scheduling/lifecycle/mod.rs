@@ -13,6 +13,7 @@ pub(super) mod emit;
 pub(super) mod fire;
 pub(super) mod misfire;
 pub(super) mod pause;
+pub(super) mod preempt;
 pub(super) mod priority;
 pub(super) mod repeat;
 pub(super) mod report;

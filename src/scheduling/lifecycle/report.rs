@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::super::retry;
 use super::super::turn::Turn;
 use super::dispatch::attempt_ref;
+use super::preempt;
 use crate::limits;
 use crate::model::command::Command;
 use crate::model::event::{AttemptRef, Finished, Outcome, Started};
@@ -56,9 +57,14 @@ fn conclude(turn: &mut Turn<'_>, done: &Finished) {
     let id = &done.of.instance_id;
     let Some(i) = turn.state.instances.get(id).cloned() else { return };
     let Some(spec) = turn.state.spec_of(&i) else { return };
-    // After TERM was sent at a person's wish the exit status no longer counts (design, 'Cancel').
-    if done.killed && i.stopping.is_some() && done.outcome != Outcome::TimedOut {
-        return cancelled(turn, id, Some(done));
+    // After TERM was sent at our wish the exit status no longer counts (design, 'Cancel').
+    let was_cancelled = i.stopping.is_some_and(Stopping::is_for_good);
+    if let Some(stopping) = i.stopping.filter(|_| done.killed && done.outcome != Outcome::TimedOut)
+    {
+        return match stopping {
+            Stopping::Cancel | Stopping::Replace => cancelled(turn, id, Some(done)),
+            Stopping::Preempt => preempt::ended(turn, id, Some(done)),
+        };
     }
     let mut end = end_of(done, &spec);
     if end.state == InstanceState::Succeeded {
@@ -84,12 +90,12 @@ fn conclude(turn: &mut Turn<'_>, done: &Finished) {
     if let Some(message) = &mut end.message {
         message.truncate(message.floor_char_boundary(4096));
     }
-    failed(turn, id, done, &end, due.filter(|_| i.stopping.is_none()), |i| {
+    failed(turn, id, done, &end, due.filter(|_| !was_cancelled), |i| {
         i.faults = faults;
         i.spawn_retries = spawn_retries;
         i.stopping = None;
     });
-    if i.stopping.is_some() && due.is_some() && !done.killed {
+    if was_cancelled && due.is_some() && !done.killed {
         // The cancel crossed the end: it is as if it had met an instance that waits for its retry.
         turn.transition(id, InstanceState::Cancelled, stopped_reason(i.stopping), |_| {});
     }
@@ -203,31 +209,40 @@ fn end_of(done: &Finished, spec: &TaskSpec) -> End {
 pub(super) fn cancelled(turn: &mut Turn<'_>, id: &InstanceId, done: Option<&Finished>) {
     let Some(i) = turn.state.instances.get(id) else { return };
     let reason = stopped_reason(i.stopping);
-    let now = turn.now;
-    let end = End {
-        state: InstanceState::Failed,
-        error_code: Some("CANCEL_REQUESTED".to_owned()),
-        message: None,
-        exit_code: done.and_then(|d| match d.outcome {
-            Outcome::Exited { code } => Some(code),
-            Outcome::Signalled { .. } | Outcome::TimedOut | Outcome::SpawnFailed { .. } => None,
-        }),
-        signal: done.and_then(|d| match d.outcome {
-            Outcome::Signalled { signal, .. } => Some(signal),
-            Outcome::Exited { .. } | Outcome::TimedOut | Outcome::SpawnFailed { .. } => None,
-        }),
+    turn.transition(
+        id,
+        InstanceState::Failed,
+        None,
+        stopped("CANCEL_REQUESTED", None, done, turn.now),
+    );
+    turn.transition(id, InstanceState::Cancelled, reason, |i| i.stopping = None);
+}
+
+/// What an attempt's end is once its processes are gone at our wish: its exit status is kept, but
+/// says nothing.
+pub(super) fn stopped(
+    error_code: &str,
+    message: Option<String>,
+    done: Option<&Finished>,
+    now: Timestamp,
+) -> impl FnOnce(&mut Instance) {
+    let (exit_code, signal) = match done.map(|d| &d.outcome) {
+        Some(Outcome::Exited { code }) => (Some(*code), None),
+        Some(Outcome::Signalled { signal, .. }) => (None, Some(*signal)),
+        Some(Outcome::TimedOut | Outcome::SpawnFailed { .. }) | None => (None, None),
     };
-    turn.transition(id, InstanceState::Failed, None, |i| match done {
+    let error_code = Some(error_code.to_owned());
+    let end = End { state: InstanceState::Failed, error_code, message, exit_code, signal };
+    move |i| match done {
         Some(done) => close(i, done, &end),
         None => close_unseen(i, &end, now),
-    });
-    turn.transition(id, InstanceState::Cancelled, reason, |i| i.stopping = None);
+    }
 }
 
 fn stopped_reason(stopping: Option<Stopping>) -> Option<Reason> {
     Some(match stopping {
         Some(Stopping::Replace) => Reason::Replaced,
-        Some(Stopping::Cancel) | None => Reason::CancelledByUser,
+        Some(Stopping::Cancel | Stopping::Preempt) | None => Reason::CancelledByUser,
     })
 }
 
@@ -237,7 +252,7 @@ pub(super) fn lost(turn: &mut Turn<'_>, id: &InstanceId, why: &str) {
     if i.state != InstanceState::Running {
         return;
     }
-    if i.stopping.is_some() {
+    if i.stopping.is_some_and(Stopping::is_for_good) {
         return cancelled(turn, id, None);
     }
     let Some(spec) = turn.state.spec_of(&i) else { return };
@@ -253,6 +268,7 @@ pub(super) fn lost(turn: &mut Turn<'_>, id: &InstanceId, why: &str) {
     turn.transition(id, InstanceState::Failed, None, |i| {
         close_unseen(i, &end, now);
         i.requeues += 1;
+        i.stopping = None;
         // Not over for good: the log must not say so.
         i.next_retry_at = again.then_some(now);
     });
