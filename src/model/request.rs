@@ -118,6 +118,11 @@ pub enum Request {
         /// To what.
         priority: Priority,
     },
+    /// Take a changed priority back.
+    ResetPriority {
+        /// Of a task: to its definition's. Of an instance: to its task's.
+        target: Target,
+    },
     /// Tell that a named event happened.
     Emit {
         /// Its name.

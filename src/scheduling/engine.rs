@@ -176,7 +176,10 @@ fn answer(turn: &mut Turn<'_>, request: Request) -> Answer {
         Request::Retry { instance, stored } => retry::request(turn, &instance, stored.map(|i| *i)),
         Request::Pause { target, reason, until } => pause::request(turn, target, reason, until),
         Request::Resume { target } => pause::resume(turn, &target),
-        Request::SetPriority { target, priority } => priority::request(turn, target, priority),
+        Request::SetPriority { target, priority } => {
+            priority::request(turn, target, Some(priority))
+        }
+        Request::ResetPriority { target } => priority::request(turn, target, None),
         Request::Emit { name, params } => emit::request(turn, &name, &params),
         Request::Tasks => Ok(Reply::Tasks(answers::tasks(turn.state))),
         Request::Task(task) => answers::task(turn.state, &task),

@@ -222,13 +222,31 @@ pub(super) struct EmptyBody {}
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PriorityBody {
-    priority: PriorityText,
+    priority: NewPriority,
+}
+
+/// A priority, or the word `DEFAULT`, which takes an earlier change back.
+#[derive(Debug)]
+struct NewPriority(Option<PriorityText>);
+
+impl<'de> Deserialize<'de> for NewPriority {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        if value == "DEFAULT" {
+            return Ok(Self(None));
+        }
+        let given = PriorityText::deserialize(value).map_err(serde::de::Error::custom)?;
+        Ok(Self(Some(given)))
+    }
 }
 
 impl PriorityBody {
     /// The order that the body asks for.
     pub(super) fn request(&self, target: Target) -> Request {
-        Request::SetPriority { target, priority: self.priority.0 }
+        match self.priority.0 {
+            Some(PriorityText(priority)) => Request::SetPriority { target, priority },
+            None => Request::ResetPriority { target },
+        }
     }
 }
 

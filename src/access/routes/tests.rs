@@ -424,6 +424,7 @@ async fn holds_and_priorities_reach_what_they_name() {
         ("/queues/default/pause", ""),
         ("/resume", "{}"),
         ("/tasks/a.v1/priority", r#"{"priority": "LOW"}"#),
+        ("/tasks/a.v1/priority", r#"{"priority": "DEFAULT"}"#),
         ("/shutdown", r#"{"mode": "DRAIN"}"#),
     ] {
         assert_eq!(post(&house, path, body).await.status, StatusCode::OK, "{path}");
@@ -439,7 +440,11 @@ async fn holds_and_priorities_reach_what_they_name() {
             },
             Request::Pause { target: Target::Queue("default".into()), reason: None, until: None },
             Request::Resume { target: Target::All },
-            Request::SetPriority { target: task, priority: Priority::parse("LOW").unwrap() },
+            Request::SetPriority {
+                target: task.clone(),
+                priority: Priority::parse("LOW").unwrap(),
+            },
+            Request::ResetPriority { target: task },
             Request::Shutdown(crate::model::request::StopMode::Drain),
         ]
     );

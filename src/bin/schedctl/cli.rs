@@ -316,9 +316,9 @@ pub(crate) struct PriorityArgs {
     /// A task or an instance
     #[arg(value_name = "TASK|INSTANCE")]
     pub(crate) name: String,
-    /// 0 (first) to 9 (last), CRITICAL, HIGH, NORMAL, LOW or BACKGROUND
-    #[arg(value_parser = values::priority)]
-    pub(crate) value: Priority,
+    /// 0 (first) to 9 (last), CRITICAL, HIGH, NORMAL, LOW or BACKGROUND; DEFAULT takes a change back
+    #[arg(value_parser = values::new_priority)]
+    pub(crate) value: values::NewPriority,
 }
 
 #[derive(Debug, Args)]

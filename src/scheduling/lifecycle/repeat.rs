@@ -75,6 +75,7 @@ fn text(request: &Request) -> Option<String> {
         | Request::Pause { .. }
         | Request::Resume { .. }
         | Request::SetPriority { .. }
+        | Request::ResetPriority { .. }
         | Request::Emit { .. } => Some(format!("{request:?}")),
         Request::Cancel { instance, downstream, .. } => {
             Some(format!("cancel {instance} {downstream}"))

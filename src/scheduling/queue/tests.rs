@@ -143,3 +143,30 @@ proptest! {
         }
     }
 }
+
+/// A thousand tasks each at its quota, and a thousand that no executor takes.
+#[test]
+fn what_cannot_start_is_not_looked_at() {
+    let (mut queue, mut shut) = (DispatchQueue::default(), Shut::default());
+    let name = QueueName::from("default");
+    let insert = |n: usize, executors: Vec<usize>, shut: &Shut, queue: &mut DispatchQueue| {
+        let id = InstanceId::derive(0, &[&n.to_string()]);
+        let made = Timestamp::from_millis(0);
+        let i = fixture::instance(id, &task(n), InstanceState::Ready, made);
+        let need = || Need { owner: format!("o{n}"), max_concurrent: None, executors };
+        queue.insert(&i, Priority::NORMAL, need, shut);
+    };
+    for n in 0..1000 {
+        insert(n, vec![0], &shut, &mut queue);
+        shut.tasks.insert(task(n));
+        queue.task_changed(&task(n), &shut);
+    }
+    assert_eq!((queue.classes(&name).count(), queue.len(&name)), (0, 1000));
+    for n in 1000..2000 {
+        insert(n, Vec::new(), &shut, &mut queue);
+    }
+    assert_eq!(queue.classes(&name).count(), 1);
+    shut.tasks.remove(&task(7));
+    queue.task_changed(&task(7), &shut);
+    assert_eq!(queue.heads(&name, |class| !class.executors.is_empty()).len(), 1);
+}

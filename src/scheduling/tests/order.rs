@@ -118,6 +118,29 @@ fn a_tasks_changed_priority_is_that_of_all_its_instances_that_wait() {
 }
 
 #[test]
+fn a_priority_that_is_taken_back_is_the_tasks_or_the_definitions_again() {
+    let mut bench = Bench::bare(settings(&[("local", 1)], &[("default", 1, None)]));
+    bench.specs(vec![many("hold", "default", 4), many("a", "default", 6), many("b", "default", 5)]);
+    bench.run("hold");
+    let (a, _) = (bench.run("a"), bench.run("b"));
+    let set = |bench: &mut Bench, target, priority| {
+        let priority = Priority::new(priority).unwrap();
+        bench.ask(Request::SetPriority { target, priority }).0.unwrap();
+    };
+    let reset = |bench: &mut Bench, target| {
+        bench.ask(Request::ResetPriority { target }).0.unwrap();
+    };
+    set(&mut bench, Target::Task(id("a")), 3);
+    set(&mut bench, Target::Instance(a.clone()), 0);
+    reset(&mut bench, Target::Instance(a.clone()));
+    assert_eq!(bench.instance(&a).priority.value(), 3);
+    reset(&mut bench, Target::Task(id("a")));
+    assert_eq!(bench.instance(&a).priority.value(), 6);
+    bench.run("a");
+    assert_eq!(one_by_one(&mut bench), ["hold", "b", "a", "a"]);
+}
+
+#[test]
 fn the_order_is_the_same_after_a_restart() {
     let specs =
         || vec![many("hold", "default", 4), many("a", "default", 4), many("b", "default", 3)];

@@ -70,11 +70,11 @@ fn a_preemptible_one_gives_its_slot_to_a_higher_level_and_comes_back() {
     let moves: Vec<(String, Option<String>, bool)> = bench
         .log
         .iter()
-        .filter_map(|r| match &r.what {
-            Record::Moved { instance_id, to, error_code, is_final, .. } if *instance_id == bg => {
-                Some((to.to_string(), error_code.clone(), *is_final))
-            }
-            _ => None,
+        .filter_map(|r| {
+            let Record::Moved { instance_id, to, error_code, is_final, .. } = &r.what else {
+                return None;
+            };
+            (*instance_id == bg).then(|| (to.to_string(), error_code.clone(), *is_final))
         })
         .collect();
     let preempted = ("FAILED".to_owned(), Some("PREEMPTED".to_owned()), false);
@@ -137,7 +137,7 @@ fn the_lowest_then_the_youngest_goes() {
     let mut bench = bench(3, specs);
     let [_, older, younger] = ["low", "bg", "bg"].map(|name| bench.run(name));
     bench.run("hot");
-    assert_eq!(ending(&bench), [younger.clone()]);
+    assert_eq!(ending(&bench), std::slice::from_ref(&younger));
     bench.run("hot");
     assert_eq!(ending(&bench), [older, younger]);
 }
@@ -150,7 +150,7 @@ fn one_for_each_that_lacks_a_slot_and_none_for_a_slot_that_comes_anyway() {
     bench.run("bg");
     bench.cancel(&plain).0.unwrap();
     bench.run("hot");
-    assert_eq!(ending(&bench), [plain.clone()], "the cancelled one's slot will do");
+    assert_eq!(ending(&bench), [plain], "the cancelled one's slot will do");
     bench.run("hot");
     assert_eq!(ending(&bench).len(), 2);
     bench.event(Event::Tick);

@@ -22,3 +22,15 @@ pub(super) fn priority(text: &str) -> Result<Priority, String> {
         "expected 0 (first) to 9 (last), CRITICAL, HIGH, NORMAL, LOW or BACKGROUND".to_owned()
     })
 }
+
+/// A priority, or none: back to the definition's or the task's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NewPriority(pub(crate) Option<Priority>);
+
+pub(super) fn new_priority(text: &str) -> Result<NewPriority, String> {
+    if text.eq_ignore_ascii_case("DEFAULT") {
+        return Ok(NewPriority(None));
+    }
+    let given = priority(text).map_err(|expected| format!("{expected}, or DEFAULT"))?;
+    Ok(NewPriority(Some(given)))
+}

@@ -79,8 +79,12 @@ pub(crate) fn resume(session: &Session, args: &ResumeArgs) -> Result<Exit, Failu
 /// `priority`.
 pub(crate) fn priority(session: &Session, args: &PriorityArgs) -> Result<Exit, Failure> {
     let target = action(named(&args.name), "priority");
-    session.post(&target, &json!({ "priority": args.value }))?;
-    note(&format!("{} has priority {}", args.name, args.value));
+    let (value, told) = match args.value.0 {
+        Some(priority) => (json!(priority), format!("has priority {priority}")),
+        None => (json!("DEFAULT"), "has its own priority back".to_owned()),
+    };
+    session.post(&target, &json!({ "priority": value }))?;
+    note(&format!("{} {told}", args.name));
     Ok(Exit::Good)
 }
 
