@@ -72,6 +72,7 @@ impl Inheritance {
         let id = &new.instance_id;
         let old = old.filter(|i| i.is_waiting());
         let new = Some(new).filter(|i| i.is_waiting());
+        let has_same_edges = old.zip(new).is_some_and(|(old, new)| old.edges == new.edges);
         let mut lent_before = BTreeMap::new();
         let mut touched = Touched::new();
         for edges in 0..EDGES_MAX {
@@ -89,8 +90,12 @@ impl Inheritance {
             let best_before = reached.get(id).copied().unwrap_or(best);
             let from = old.and_then(|i| if edges == 0 { own(i) } else { best_before });
             let now = new.and_then(|i| if edges == 0 { own(i) } else { best });
-            bring(self, old, from, None);
-            bring(self, new, None, now);
+            if has_same_edges {
+                bring(self, new, from, now);
+            } else {
+                bring(self, old, from, None);
+                bring(self, new, None, now);
+            }
             // What those bring on whom it has reached. Their rows are as they were.
             for (other, from) in reached.iter().filter(|(other, _)| *other != id) {
                 let now = edges.checked_sub(1).and_then(|edges| self.best(other, edges));
