@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{Config, ConfigError, Durability, Places};
+use crate::model::priority::Level;
 use crate::model::request::StopMode;
+use crate::model::settings::{Discipline, QueueSettings};
 
 fn read(text: &str) -> Result<Config, Vec<String>> {
     match Config::read(Path::new("/etc/x/schedd.yaml"), text.as_bytes(), &Places::system()) {
@@ -47,8 +49,17 @@ fn every_fault_is_told_with_its_place_and_advice() {
             "1:33: executors[0].taskTypes[0]: found SHEL; expected *, SHELL, EXEC, PYTHON, SPARK, FLINK, SLURM; did you mean SHELL?",
         ),
         (
-            "queues: [{name: q, discipline: WEIGHTED}]\n",
-            "1:32: queues[0].discipline: discipline: WEIGHTED is not supported by this version yet",
+            "queues: [{name: q, levelWeights: {LOW: 1}}]\n",
+            "1:34: queues[0].levelWeights: levelWeights is of use with discipline: WEIGHTED only; \
+             under STRICT the lower priority number always goes first",
+        ),
+        (
+            "queues: [{name: q, discipline: WEIGHTED, levelWeights: {LOW: 0}}]\n",
+            "1:62: queues[0].levelWeights.LOW: found 0; expected a whole number from 1 to 4294967295",
+        ),
+        (
+            "queues: [{name: q, discipline: FAIR}]\n",
+            "1:32: queues[0].discipline: found FAIR; expected STRICT, WEIGHTED",
         ),
         ("taskTypes: {A: {env: {}}}\n", "1:16: taskTypes.A.run: is missing; it is required"),
         ("taskTypes: {A: {run: x}}\n", "1:22: taskTypes.A.run: found x; expected a list"),
@@ -136,6 +147,23 @@ fn what_is_written_is_taken_and_paths_start_from_the_file() {
     assert_eq!(settings.owner_quota, BTreeMap::from([("trade-team".to_owned(), 4)]));
     let context = config.spec_context();
     assert!(context.task_types.contains("SETTLE") && context.queues.contains("q"));
+}
+
+#[test]
+fn levels_share_a_weighted_queue_by_the_contracts_weights_or_those_given() {
+    let config = read(
+        "queues: [{name: a, discipline: WEIGHTED}, {name: b, discipline: WEIGHTED, \
+         levelWeights: {LOW: 5, BACKGROUND: 3}}]\n",
+    )
+    .unwrap();
+    let weights = |queue: &QueueSettings| match queue.discipline {
+        Discipline::Weighted(weights) => Level::ALL.map(|level| weights.of(level)),
+        Discipline::Strict => panic!("{} is weighted", queue.name),
+    };
+    let [a, b, default] = config.settings.queues.as_slice() else { panic!("three queues") };
+    // Contract §4.
+    assert_eq!((weights(a), weights(b)), ([16, 8, 4, 2, 1], [16, 8, 4, 5, 3]));
+    assert_eq!(default.discipline, Discipline::Strict);
 }
 
 #[test]

@@ -87,6 +87,7 @@ pub(crate) fn instance(
         max_attempts: 1,
         faults: 0,
         requeues: 0,
+        preemptions: 0,
         spawn_retries: 0,
         cycle: Cycle::parse("2026-11-30").unwrap(),
         scheduled_time: made,

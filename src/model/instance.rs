@@ -287,6 +287,19 @@ pub enum Stopping {
     Cancel,
     /// CANCELLED(REPLACED).
     Replace,
+    /// FAILED(PREEMPTED), then READY: it gives up its slot.
+    Preempt,
+}
+
+impl Stopping {
+    /// Whether it does not come back by itself.
+    #[must_use]
+    pub const fn is_for_good(self) -> bool {
+        match self {
+            Self::Cancel | Self::Replace => true,
+            Self::Preempt => false,
+        }
+    }
 }
 
 /// One attempt of an instance.
@@ -350,8 +363,11 @@ pub struct Instance {
     pub max_attempts: u32,
     /// Attempts that ended by the task's own fault.
     pub faults: u32,
-    /// Times queued again for a lost executor or a preemption.
+    /// Times queued again for a lost executor.
     pub requeues: u32,
+    /// Times queued again for a preemption.
+    #[serde(default)]
+    pub preemptions: u32,
     /// Times queued again because a start failed for want of resources.
     pub spawn_retries: u32,
     /// Business cycle.

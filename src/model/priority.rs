@@ -88,6 +88,24 @@ pub enum Level {
     Background,
 }
 
+impl Level {
+    /// All levels, the first served first.
+    pub const ALL: [Self; 5] =
+        [Self::Critical, Self::High, Self::Normal, Self::Low, Self::Background];
+
+    /// The name as the contract spells it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Critical => "CRITICAL",
+            Self::High => "HIGH",
+            Self::Normal => "NORMAL",
+            Self::Low => "LOW",
+            Self::Background => "BACKGROUND",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::id::{ExecutorId, QueueName};
+use super::priority::Level;
 use super::request::StopMode;
 
 /// The part of the configuration that the core and the executors' environment need.
@@ -74,6 +77,80 @@ pub struct QueueSettings {
     pub weight: u32,
     /// Running instances at a time; `None`: unlimited.
     pub max_running: Option<u32>,
+    /// Who inside the queue goes first.
+    pub discipline: Discipline,
+}
+
+impl QueueSettings {
+    /// A queue of which nothing is configured.
+    #[must_use]
+    pub const fn plain(name: QueueName) -> Self {
+        Self { name, weight: 1, max_running: None, discipline: Discipline::Strict }
+    }
+}
+
+/// Who inside a queue goes first (requirement D3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Discipline {
+    /// The lower priority number, always.
+    #[default]
+    Strict,
+    /// The levels share the queue's slots by these weights.
+    Weighted(LevelWeights),
+}
+
+impl Discipline {
+    /// The name as the contract spells it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Strict => "STRICT",
+            Self::Weighted(_) => "WEIGHTED",
+        }
+    }
+}
+
+/// The levels' shares of a queue's slots, each at least 1, so that no level starves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[expect(missing_docs, reason = "the names are those of the levels")]
+pub struct LevelWeights {
+    pub critical: u32,
+    pub high: u32,
+    pub normal: u32,
+    pub low: u32,
+    pub background: u32,
+}
+
+impl Default for LevelWeights {
+    fn default() -> Self {
+        Self { critical: 16, high: 8, normal: 4, low: 2, background: 1 }
+    }
+}
+
+impl LevelWeights {
+    /// A level's share.
+    #[must_use]
+    pub const fn of(&self, level: Level) -> u32 {
+        match level {
+            Level::Critical => self.critical,
+            Level::High => self.high,
+            Level::Normal => self.normal,
+            Level::Low => self.low,
+            Level::Background => self.background,
+        }
+    }
+
+    /// The place of a level's share.
+    pub const fn of_mut(&mut self, level: Level) -> &mut u32 {
+        match level {
+            Level::Critical => &mut self.critical,
+            Level::High => &mut self.high,
+            Level::Normal => &mut self.normal,
+            Level::Low => &mut self.low,
+            Level::Background => &mut self.background,
+        }
+    }
 }
 
 /// A task type from the configuration: types are data.

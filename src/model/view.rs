@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::id::{ExecutorId, InstanceId, QueueName, TaskId};
 use super::instance::{Attempt, Cause, Edge, Instance, InstanceState, Pause, Reason};
 use super::priority::Priority;
+use super::settings::LevelWeights;
 use super::spec::{DepType, JsonMap, Strength, TaskSpec};
 use super::spec_error::SpecError;
 use super::time::Timestamp;
@@ -289,13 +290,19 @@ pub struct InstanceCounts {
     pub retrying: u64,
 }
 
-/// A queue.
+/// A queue: the configured ones, and others in which something still waits or runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(missing_docs, reason = "the names speak")]
 pub struct QueueView {
     pub name: QueueName,
     pub weight: u32,
+    /// `STRICT` or `WEIGHTED`.
+    #[serde(default)]
+    pub discipline: String,
+    /// The shares of the levels, under `WEIGHTED`.
+    #[serde(default)]
+    pub level_weights: Option<LevelWeights>,
     pub max_running: Option<u32>,
     pub ready: u64,
     pub running: u64,

@@ -1,13 +1,16 @@
 //! What the core can tell of itself; nothing here changes anything.
 
+use std::collections::BTreeSet;
+
 use super::lifecycle::fire;
 use super::scheduler;
 use super::state::State;
 use crate::limits;
-use crate::model::id::{InstanceId, TaskId};
+use crate::model::id::{InstanceId, QueueName, TaskId};
 use crate::model::instance::{InstanceState, Pause};
 use crate::model::record::Target;
 use crate::model::request::{Answer, Rejection, RejectionCode, Reply};
+use crate::model::settings::{Discipline, QueueSettings};
 use crate::model::spec::{TaskSpec, Trigger, TriggerKind};
 use crate::model::suggest;
 use crate::model::time::Timestamp;
@@ -111,7 +114,7 @@ fn one(state: &State, id: &InstanceId) -> Option<Live> {
         state: i.state,
         is_final: !i.is_open(),
         reason,
-        effective_priority: i.priority,
+        effective_priority: state.effective_priority(i),
     })
 }
 
@@ -152,17 +155,32 @@ pub(super) fn status(state: &State) -> StatusView {
     }
 }
 
-/// All configured queues.
+/// All configured queues, then those that are no longer configured but still in use.
 pub(super) fn queues(state: &State) -> Vec<QueueView> {
-    let view = |q: &crate::model::settings::QueueSettings| QueueView {
-        name: q.name.clone(),
+    let configured = state.settings.queues.iter().cloned();
+    let is_known = |name: &QueueName| state.settings.queues.iter().any(|q| q.name == *name);
+    let in_use: BTreeSet<&QueueName> = state.queue.waiting().chain(state.usage.queues()).collect();
+    let others = in_use.into_iter().filter(|name| !is_known(name));
+    configured
+        .chain(others.map(|name| QueueSettings::plain(name.clone())))
+        .map(|q| queue(state, q))
+        .collect()
+}
+
+fn queue(state: &State, q: QueueSettings) -> QueueView {
+    QueueView {
         weight: q.weight,
+        discipline: q.discipline.as_str().to_owned(),
+        level_weights: match q.discipline {
+            Discipline::Strict => None,
+            Discipline::Weighted(weights) => Some(weights),
+        },
         max_running: q.max_running,
         ready: u64::try_from(state.queue.len(&q.name)).unwrap_or(u64::MAX),
         running: u64::from(state.usage.queue(&q.name)),
         paused: state.holds.get(&Target::Queue(q.name.clone())).cloned(),
-    };
-    state.settings.queues.iter().map(view).collect()
+        name: q.name,
+    }
 }
 
 /// All configured executors.

@@ -6,7 +6,7 @@ use super::answers;
 use super::forecast;
 use super::lifecycle::{
     admit, arrive, backfill, cancel, clock, connect, data, definitions, dispatch, emit, hold,
-    pause, priority, repeat, report, retry, rollback, skip, stop, submit, tick,
+    pause, preempt, priority, repeat, report, retry, rollback, skip, stop, submit, tick,
 };
 use super::state::{Process, State};
 use super::turn::Turn;
@@ -143,7 +143,8 @@ fn route(turn: &mut Turn<'_>, event: Event) {
     }
 }
 
-/// Ends of a turn: what waits is looked at, what ended triggers others, what is READY starts.
+/// Ends of a turn: what waits is looked at, what ended triggers others, what is READY starts,
+/// at the cost of what gives way to it.
 fn settle(turn: &mut Turn<'_>) {
     loop {
         admit::all(turn);
@@ -153,6 +154,7 @@ fn settle(turn: &mut Turn<'_>) {
         }
     }
     dispatch::all(turn);
+    preempt::all(turn);
     data::tell(turn);
     stop::leave(turn);
 }
@@ -187,8 +189,10 @@ fn answer(turn: &mut Turn<'_>, request: Request) -> Answer {
             pause::request(turn, Target::Instance(instance), reason, until, true)
         }
         Request::Resume { target } => pause::resume(turn, &target),
-        Request::SetPriority { target, priority } => priority::request(turn, target, priority),
-        Request::ResetPriority { target } => priority::reset(turn, target),
+        Request::SetPriority { target, priority } => {
+            priority::request(turn, target, Some(priority))
+        }
+        Request::ResetPriority { target } => priority::request(turn, target, None),
         Request::Emit { name, params } => emit::request(turn, &name, &params),
         Request::Tasks => Ok(Reply::Tasks(answers::tasks(turn.state))),
         Request::Task(task) => answers::task(turn.state, &task),

@@ -6,8 +6,9 @@
 //!
 //! Inside: `registry`, `graph` and `rollout` (which definitions are in force),
 //! `instances` (what runs and waits), `edges` (what it waits for), `empty_cycles` (what never comes),
-//! `data_waits` (whose outputs are looked for), `queue`, `roster` and `scheduler` (what starts next,
-//! where), `agenda` (what is due
+//! `data_waits` (whose outputs are looked for), `queue`, `roster`, `round_robin` and `scheduler` (what
+//! starts next, where), `inheritance` (whose priority counts), `preemption` (who gives up its slot),
+//! `order` (these kept with the rows), `agenda` (what is due
 //! when), `nominal` (a time trigger's times, counted), `zones`, `state` (all of it), `turn` (the only road to change it), `lifecycle` (one file per
 //! verb), `answers` and `forecast` (what can be asked),
 //! `check` (a set of files, without a daemon).
@@ -23,14 +24,18 @@ mod engine;
 mod fill;
 mod forecast;
 mod graph;
+mod inheritance;
 mod instances;
 mod lifecycle;
 mod nominal;
+mod order;
+mod preemption;
 mod queue;
 mod registry;
 mod retry;
 mod rollout;
 mod roster;
+mod round_robin;
 mod scheduler;
 mod state;
 #[cfg(test)]

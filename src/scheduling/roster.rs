@@ -87,9 +87,19 @@ impl Usage {
         step(&mut self.by_owner, owner.to_owned(), running);
     }
 
+    /// Counts the slot alone, for trying out what would follow.
+    pub(super) fn count_slot(&mut self, executor: &ExecutorId, running: bool) {
+        step(&mut self.by_executor, executor.clone(), running);
+    }
+
     /// Executors on which something runs.
     pub(super) fn executors(&self) -> impl Iterator<Item = &ExecutorId> {
         self.by_executor.keys()
+    }
+
+    /// Queues whose instances run.
+    pub(super) fn queues(&self) -> impl Iterator<Item = &QueueName> {
+        self.by_queue.keys()
     }
 
     pub(super) fn executor(&self, id: &ExecutorId) -> u32 {
@@ -117,15 +127,11 @@ fn step<K: Ord>(counts: &mut BTreeMap<K, u32>, key: K, up: bool) {
     };
 }
 
-/// Executors that are connected and have a slot free, with the slots left.
-pub(super) fn free<'a>(
-    settings: &'a Settings,
-    roster: &'a Roster,
-    usage: &'a Usage,
-) -> impl Iterator<Item = (&'a ExecutorSettings, u32)> {
-    settings.executors.iter().filter_map(|e| {
-        roster.connection(&e.id)?;
-        let left = e.slots.saturating_sub(usage.executor(&e.id));
-        (left > 0).then_some((e, left))
-    })
+/// Free slots per executor, by its place in the configuration; one that is not connected has none.
+pub(super) fn free(settings: &Settings, roster: &Roster, usage: &Usage) -> Vec<u32> {
+    let left = |e: &ExecutorSettings| {
+        let connected = roster.connection(&e.id).is_some();
+        if connected { e.slots.saturating_sub(usage.executor(&e.id)) } else { 0 }
+    };
+    settings.executors.iter().map(left).collect()
 }

@@ -14,17 +14,20 @@ use super::agenda::{Agenda, Due};
 use super::data_waits::DataWaits;
 use super::empty_cycles::EmptyCycles;
 use super::ended::may_be_retried;
+use super::inheritance::Inheritance;
 use super::instances::InstanceTable;
 use super::lifecycle::misfire::Unseen;
 use super::nominal::Nominal;
-use super::queue::{DispatchQueue, RoundRobin};
+use super::order::Victims;
+use super::queue::DispatchQueue;
 use super::registry::Registry;
 use super::roster::{Roster, Usage};
+use super::round_robin::Turns;
 use super::zones::Zones;
 use crate::limits;
 use crate::model::command::FileWatch;
 use crate::model::id::{InstanceId, LogSeq, TaskId};
-use crate::model::instance::{Instance, InstanceState, Pause};
+use crate::model::instance::{Instance, Pause};
 use crate::model::jump::Jumps;
 use crate::model::record::{Arrival, ArrivalKey, Hold, Row, Submission, Target};
 use crate::model::request::StopMode;
@@ -63,7 +66,11 @@ pub(super) struct State {
     pub(super) instances: InstanceTable,
     pub(super) data_waits: DataWaits,
     pub(super) queue: DispatchQueue,
-    pub(super) round_robin: RoundRobin,
+    pub(super) inheritance: Inheritance,
+    pub(super) victims: Victims,
+    /// Running instances that are being ended.
+    pub(super) ending: BTreeSet<InstanceId>,
+    pub(super) turns: Turns,
     pub(super) usage: Usage,
     pub(super) roster: Roster,
     pub(super) agenda: Agenda,
@@ -99,7 +106,10 @@ impl State {
             instances: InstanceTable::default(),
             data_waits: DataWaits::default(),
             queue: DispatchQueue::default(),
-            round_robin: RoundRobin::default(),
+            inheritance: Inheritance::default(),
+            victims: Victims::new(),
+            ending: BTreeSet::new(),
+            turns: Turns::default(),
             usage: Usage::default(),
             roster: Roster::default(),
             agenda: Agenda::default(),
@@ -166,29 +176,14 @@ impl State {
         }
     }
 
-    /// Brings queue, usage, agenda and waits for data in line with an instance's new value.
+    /// Brings order, agenda and waits for data in line with an instance's new value.
     pub(super) fn reindex(&mut self, old: Option<&Instance>, new: &Instance) {
         self.data_waits.reindex(&self.instances, old, new);
+        self.reorder(old, new);
         let (before, after) = (old.map(deadlines).unwrap_or_default(), deadlines(new));
         if before != after {
             before.into_iter().for_each(|(at, due)| self.agenda.remove(at, due));
             after.into_iter().for_each(|(at, due)| self.agenda.add(at, due));
-        }
-        if let Some(old) = old {
-            if old.is_queued() {
-                self.queue.remove(old);
-            }
-            if old.state == InstanceState::Running {
-                let owner = self.owner(old);
-                self.usage.count(old, &owner, false);
-            }
-        }
-        if new.is_queued() {
-            self.queue.insert(new);
-        }
-        if new.state == InstanceState::Running {
-            let owner = self.owner(new);
-            self.usage.count(new, &owner, true);
         }
     }
 
@@ -331,10 +326,6 @@ impl State {
         Some(Arc::clone(&revision.spec))
     }
 
-    fn owner(&self, instance: &Instance) -> String {
-        self.spec_of(instance).map(|s| s.owner.clone()).unwrap_or_default()
-    }
-
     /// Brings the agenda in line with a pause's end.
     pub(super) fn agenda_pause(
         &mut self,
@@ -362,6 +353,8 @@ impl State {
         check("queue", self.queue == other.queue);
         check("waits for data", self.data_waits.derived() == other.data_waits.derived());
         check("usage", self.usage == other.usage);
+        check("inheritance", self.inheritance == other.inheritance);
+        check("victims", (&self.victims, &self.ending) == (&other.victims, &other.ending));
         check("agenda", self.agenda == other.agenda);
         check("next fires", self.next_fires == other.next_fires);
         check("cursors", self.cursors == other.cursors);

@@ -329,7 +329,9 @@ impl<'a> Turn<'a> {
         let old = self.state.registry.row(&row.task_id).and_then(|r| r.paused.clone());
         self.state.agenda_pause(&target, old.as_ref(), row.paused.as_ref());
         self.put_row(Row::Task(row.clone()));
+        let task = row.task_id.clone();
         self.state.registry.put_row(row);
+        self.state.task_changed(&task);
     }
 
     /// Sets or lifts the hold on a queue or on everything.

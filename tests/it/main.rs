@@ -34,6 +34,8 @@ mod files;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod order;
+#[cfg(test)]
 mod pause;
 #[cfg(test)]
 mod reload;

@@ -17,7 +17,7 @@ enum Effect {
 }
 
 /// What has no effect yet, as the subject of a sentence.
-const NOT_IN_FORCE: [(&str, Effect); 6] = [
+const NOT_IN_FORCE: [(&str, Effect); 5] = [
     ("PYTHON", Effect::Refused),
     ("SPARK", Effect::Refused),
     ("FLINK", Effect::Refused),
@@ -26,7 +26,6 @@ const NOT_IN_FORCE: [(&str, Effect); 6] = [
         "retention",
         Effect::Warned("only bounds how long an instance waits; nothing is thrown away yet"),
     ),
-    ("preemptible", Effect::Warned("this version never interrupts a task for another")),
 ];
 
 impl Reading<'_> {

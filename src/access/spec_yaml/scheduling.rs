@@ -109,7 +109,7 @@ impl Reading<'_> {
                 || Place { at: Mark::default(), path: String::new() },
                 |item| item.place.clone(),
             ),
-            preemptible: preemptible.is_some_and(|item| self.preemptible(&item)),
+            preemptible: preemptible.and_then(|i| i.boolean(&mut self.findings)).unwrap_or(false),
             max_concurrent,
             executor_labels: self.labels(fields.take("executorLabels")),
             enabled: fields
@@ -166,14 +166,6 @@ impl Reading<'_> {
             item.refuse::<()>(&mut self.findings, "no offset: a RUN has none before it");
         }
         Some(CycleRule { unit, offset })
-    }
-
-    fn preemptible(&mut self, item: &Item<'_>) -> bool {
-        let preemptible = item.boolean(&mut self.findings).unwrap_or(false);
-        if preemptible {
-            self.in_force("preemptible", &item.place);
-        }
-        preemptible
     }
 
     fn priority(&mut self, item: &Item<'_>) -> Option<Priority> {

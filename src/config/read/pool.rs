@@ -6,7 +6,8 @@ use super::Reading;
 use crate::access::spec_yaml;
 use crate::access::yaml::fields::{Fields, Item, suggestion};
 use crate::model::id::{ExecutorId, QueueName};
-use crate::model::settings::{ExecutorSettings, QueueSettings, TaskType};
+use crate::model::priority::Level;
+use crate::model::settings::{Discipline, ExecutorSettings, LevelWeights, QueueSettings, TaskType};
 
 /// Slots per processor where no executor is configured.
 const SLOTS_PER_CPU: u32 = 4;
@@ -106,30 +107,50 @@ impl Reading {
             let weight = fields.take("weight").and_then(|i| i.count(1, &mut self.findings));
             let max_running =
                 fields.take("maxRunning").and_then(|i| i.count(1, &mut self.findings));
-            self.discipline(&mut fields);
+            let discipline = self.discipline(&mut fields);
             fields.finish(&mut self.findings);
             queues.push(QueueSettings {
                 name: QueueName::from(name.as_str()),
                 weight: weight.unwrap_or(1),
                 max_running,
+                discipline,
             });
         }
         if !seen.contains("default") {
-            let name = QueueName::from("default");
-            queues.push(QueueSettings { name, weight: 1, max_running: None });
+            queues.push(QueueSettings::plain(QueueName::from("default")));
         }
         queues
     }
 
-    fn discipline(&mut self, fields: &mut Fields<'_>) {
-        let words = [("STRICT", true), ("WEIGHTED", false)];
-        if let Some(item) = fields.take("discipline")
-            && item.choice(&words, &mut self.findings) == Some(false)
-        {
-            let message = "discipline: WEIGHTED is not supported by this version yet";
+    fn discipline(&mut self, fields: &mut Fields<'_>) -> Discipline {
+        let words = [("STRICT", false), ("WEIGHTED", true)];
+        let item = fields.take("discipline");
+        let is_weighted = item.and_then(|i| i.choice(&words, &mut self.findings)).unwrap_or(false);
+        let Some(item) = fields.take("levelWeights") else {
+            let weighted = Discipline::Weighted(LevelWeights::default());
+            return if is_weighted { weighted } else { Discipline::Strict };
+        };
+        let weights = self.level_weights(&item);
+        if !is_weighted {
+            let message = "levelWeights is of use with discipline: WEIGHTED only; under STRICT the \
+                           lower priority number always goes first";
             self.findings.error(&item.place, message);
         }
-        fields.unsupported("levelWeights", &mut self.findings);
+        Discipline::Weighted(weights)
+    }
+
+    /// Shares by level; a level that is not named keeps its default.
+    fn level_weights(&mut self, item: &Item<'_>) -> LevelWeights {
+        let mut weights = LevelWeights::default();
+        let Some(mut fields) = item.map(&mut self.findings) else { return weights };
+        for level in Level::ALL {
+            let weight = fields.take(level.as_str());
+            if let Some(weight) = weight.and_then(|i| i.count(1, &mut self.findings)) {
+                *weights.of_mut(level) = weight;
+            }
+        }
+        fields.finish(&mut self.findings);
+        weights
     }
 
     /// A name that becomes part of file names and addresses; each only once.

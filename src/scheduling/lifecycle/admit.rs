@@ -25,7 +25,7 @@ pub(in super::super) fn all(turn: &mut Turn<'_>) {
 fn changes_nothing(turn: &Turn<'_>, id: &InstanceId, changed: usize) -> bool {
     let Some(i) = turn.state.instances.get(id) else { return true };
     let decided = turn.state.instances.deciding(id).filter(|decided| *decided != changed);
-    let Some(decided) = decided else { return !i.is_waiting() };
+    let Some(decided) = decided else { return !i.is_waiting() && !i.awaits_upstream };
     // An edge that waits for data is told of in words.
     if i.edges.get(changed).is_none_or(|edge| edge.dep_type == DepType::DataReady) {
         return false;

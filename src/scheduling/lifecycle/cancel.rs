@@ -33,10 +33,11 @@ pub(in super::super) fn one(turn: &mut Turn<'_>, id: &InstanceId, why: Stopping)
     let Some(i) = turn.state.instances.get(id).filter(|i| i.is_open()) else { return };
     let (now, uid) = (turn.now, turn.asker());
     if i.state == InstanceState::Running {
-        if i.stopping.is_some() {
+        if i.stopping.is_some_and(Stopping::is_for_good) {
             return;
         }
-        let kill = attempt_ref(i).zip(i.executor_id.clone());
+        // One that gives up its slot has had its TERM; it does not come back now.
+        let kill = attempt_ref(i).zip(i.executor_id.clone()).filter(|_| i.stopping.is_none());
         turn.update(id, "cancelling", |i| {
             // A frozen one goes on, so that it hears that it shall end.
             i.count_frozen(now);
@@ -50,7 +51,9 @@ pub(in super::super) fn one(turn: &mut Turn<'_>, id: &InstanceId, why: Stopping)
             turn.command(Command::Kill { executor, of });
         }
     } else {
-        turn.transition(id, InstanceState::Cancelled, Some(reason(why)), |i| {
+        // One that does not run holds no slot to give up.
+        let Some(reason) = reason(why) else { return };
+        turn.transition(id, InstanceState::Cancelled, Some(reason), |i| {
             (i.stopping, i.stopping_uid) = (Some(why), uid);
             i.message = said(i);
             (i.stopping, i.stopping_uid) = (None, None);
@@ -58,11 +61,12 @@ pub(in super::super) fn one(turn: &mut Turn<'_>, id: &InstanceId, why: Stopping)
     }
 }
 
-/// The reason of an instance that was ended so.
-pub(super) const fn reason(why: Stopping) -> Reason {
+/// The reason of an instance that was ended so; `None`: it is queued again.
+pub(super) const fn reason(why: Stopping) -> Option<Reason> {
     match why {
-        Stopping::Cancel => Reason::CancelledByUser,
-        Stopping::Replace => Reason::Replaced,
+        Stopping::Cancel => Some(Reason::CancelledByUser),
+        Stopping::Replace => Some(Reason::Replaced),
+        Stopping::Preempt => None,
     }
 }
 
@@ -72,6 +76,8 @@ pub(super) fn said(i: &Instance) -> Option<String> {
         (Stopping::Cancel, Some(uid)) => Some(format!("cancelled by uid {uid}")),
         (Stopping::Cancel, None) => Some("cancelled by the stop of the daemon".to_owned()),
         (Stopping::Replace, _) => Some("replaced by a newer instance".to_owned()),
+        // `preempt` says for whom.
+        (Stopping::Preempt, _) => None,
     }
 }
 

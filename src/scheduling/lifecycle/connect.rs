@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use super::super::turn::Turn;
 use super::dispatch::{self, attempt_ref};
-use super::{freeze, report};
+use super::{freeze, preempt, report};
 use crate::model::command::Command;
 use crate::model::event::{AttemptRef, Hello};
 use crate::model::id::ExecutorId;
-use crate::model::instance::{Instance, InstanceState};
+use crate::model::instance::{Instance, InstanceState, Stopping};
 use crate::model::record::Record;
 
 /// An executor said hello: every RUNNING instance of its is looked up in what it says.
@@ -72,12 +72,16 @@ fn take_up(turn: &mut Turn<'_>, hello: &Hello, instance: &Instance, lost: bool) 
         report::lost(turn, id, "the executor's process ended while this attempt was on");
     } else if !same_boot {
         report::lost(turn, id, "the machine was started anew while this attempt was on");
-    } else if instance.stopping.is_some() {
-        report::cancelled(turn, id, None);
     } else {
-        dispatch::send(turn, Arc::new(instance.clone()));
-        if let Some(of) = attempt_ref(instance) {
-            freeze::reconcile(turn, hello, instance, &of);
+        match instance.stopping {
+            Some(Stopping::Cancel | Stopping::Replace) => report::cancelled(turn, id, None),
+            Some(Stopping::Preempt) => preempt::ended(turn, id, None),
+            None => {
+                dispatch::send(turn, Arc::new(instance.clone()));
+                if let Some(of) = attempt_ref(instance) {
+                    freeze::reconcile(turn, hello, instance, &of);
+                }
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Starts all that can start now.
 pub(in super::super) fn all(turn: &mut Turn<'_>) {
     while let Some(chosen) = scheduler::assign(turn.state) {
-        turn.state.round_robin.charge(&chosen.competitors, &chosen.queue);
+        chosen.charge(&mut turn.state.turns);
         let Some(boot_id) =
             turn.state.roster.connection(&chosen.executor).map(|c| Arc::clone(&c.boot_id))
         else {

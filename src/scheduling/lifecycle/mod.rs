@@ -20,6 +20,7 @@ pub(super) mod hold;
 pub(super) mod latest;
 pub(super) mod misfire;
 pub(super) mod pause;
+pub(super) mod preempt;
 pub(super) mod priority;
 pub(super) mod repeat;
 pub(super) mod report;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::retry;
 use super::super::turn::Turn;
 use super::dispatch::attempt_ref;
-use super::{cancel, data};
+use super::{cancel, data, preempt};
 use crate::limits;
 use crate::model::command::Command;
 use crate::model::event::{AttemptRef, Finished, Outcome, Started};
@@ -57,9 +57,14 @@ fn conclude(turn: &mut Turn<'_>, done: &Finished) {
     let id = &done.of.instance_id;
     let Some(i) = turn.state.instances.get(id).cloned() else { return };
     let Some(spec) = turn.state.spec_of(&i) else { return };
-    // After TERM was sent at a person's wish the exit status no longer counts (design, 'Cancel').
-    if done.killed && i.stopping.is_some() && done.outcome != Outcome::TimedOut {
-        return cancelled(turn, id, Some(done));
+    // After TERM was sent at our wish the exit status no longer counts (design, 'Cancel').
+    let was_cancelled = i.stopping.is_some_and(Stopping::is_for_good);
+    if let Some(stopping) = i.stopping.filter(|_| done.killed && done.outcome != Outcome::TimedOut)
+    {
+        return match stopping {
+            Stopping::Cancel | Stopping::Replace => cancelled(turn, id, Some(done)),
+            Stopping::Preempt => preempt::ended(turn, id, Some(done)),
+        };
     }
     let mut end = end_of(done, &spec);
     if end.becomes == InstanceState::Succeeded {
@@ -87,8 +92,8 @@ fn conclude(turn: &mut Turn<'_>, done: &Finished) {
     if let Some(message) = &mut end.message {
         message.truncate(message.floor_char_boundary(limits::MESSAGE_BYTES_MAX));
     }
-    let crosses = i.stopping.is_some() && due.is_some() && !done.killed;
-    failed(turn, id, done, &end, due.filter(|_| i.stopping.is_none()), |i| {
+    let crosses = was_cancelled && due.is_some() && !done.killed;
+    failed(turn, id, done, &end, due.filter(|_| !was_cancelled), |i| {
         i.faults = faults;
         i.spawn_retries = spawn_retries;
         i.stopping = None;
@@ -213,31 +218,40 @@ fn end_of(done: &Finished, spec: &TaskSpec) -> End {
 pub(super) fn cancelled(turn: &mut Turn<'_>, id: &InstanceId, done: Option<&Finished>) {
     let Some(i) = turn.state.instances.get(id) else { return };
     let (reason, message) = (stopped_reason(i.stopping), cancel::said(i));
-    let now = turn.now;
-    let end = End {
-        becomes: InstanceState::Failed,
-        error_code: Some("CANCEL_REQUESTED".to_owned()),
-        message,
-        exit_code: done.and_then(|d| match d.outcome {
-            Outcome::Exited { code } => Some(code),
-            Outcome::Signalled { .. } | Outcome::TimedOut | Outcome::SpawnFailed { .. } => None,
-        }),
-        signal: done.and_then(|d| match d.outcome {
-            Outcome::Signalled { signal, .. } => Some(signal),
-            Outcome::Exited { .. } | Outcome::TimedOut | Outcome::SpawnFailed { .. } => None,
-        }),
-    };
-    turn.transition(id, InstanceState::Failed, None, |i| match done {
-        Some(done) => close(i, done, &end),
-        None => close_unseen(i, &end, now),
-    });
+    turn.transition(
+        id,
+        InstanceState::Failed,
+        None,
+        stopped("CANCEL_REQUESTED", message, done, turn.now),
+    );
     turn.transition(id, InstanceState::Cancelled, reason, |i| {
         (i.stopping, i.stopping_uid) = (None, None);
     });
 }
 
+/// What an attempt's end is once its processes are gone at our wish: its exit status is kept, but
+/// says nothing.
+pub(super) fn stopped(
+    error_code: &str,
+    message: Option<String>,
+    done: Option<&Finished>,
+    now: Timestamp,
+) -> impl FnOnce(&mut Instance) {
+    let (exit_code, signal) = match done.map(|d| &d.outcome) {
+        Some(Outcome::Exited { code }) => (Some(*code), None),
+        Some(Outcome::Signalled { signal, .. }) => (None, Some(*signal)),
+        Some(Outcome::TimedOut | Outcome::SpawnFailed { .. }) | None => (None, None),
+    };
+    let error_code = Some(error_code.to_owned());
+    let end = End { becomes: InstanceState::Failed, error_code, message, exit_code, signal };
+    move |i| match done {
+        Some(done) => close(i, done, &end),
+        None => close_unseen(i, &end, now),
+    }
+}
+
 fn stopped_reason(stopping: Option<Stopping>) -> Option<Reason> {
-    Some(stopping.map_or(Reason::CancelledByUser, cancel::reason))
+    stopping.and_then(cancel::reason).or(Some(Reason::CancelledByUser))
 }
 
 /// Nobody saw the attempt's end (requirement F1): again if the task allows it, else final.
@@ -246,7 +260,7 @@ pub(super) fn lost(turn: &mut Turn<'_>, id: &InstanceId, why: &str) {
     if i.state != InstanceState::Running {
         return;
     }
-    if i.stopping.is_some() {
+    if i.stopping.is_some_and(Stopping::is_for_good) {
         return cancelled(turn, id, None);
     }
     let Some(spec) = turn.state.spec_of(&i) else { return };
@@ -262,6 +276,7 @@ pub(super) fn lost(turn: &mut Turn<'_>, id: &InstanceId, why: &str) {
     turn.transition(id, InstanceState::Failed, None, |i| {
         close_unseen(i, &end, now);
         i.requeues += 1;
+        i.stopping = None;
         // Not over for good: the log must not say so.
         i.next_retry_at = again.then_some(now);
     });

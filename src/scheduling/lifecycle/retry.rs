@@ -118,6 +118,7 @@ fn one(
         i.dedup_key = dedup_key;
         i.max_attempts = i.faults + spec.retry.max_attempts;
         i.requeues = 0;
+        i.preemptions = 0;
         i.spawn_retries = 0;
         i.queue = spec.queue.clone();
         i.static_params = Arc::new(spec.static_params.clone());

@@ -270,6 +270,7 @@ fn blank(
         max_attempts: spec.retry.max_attempts,
         faults: 0,
         requeues: 0,
+        preemptions: 0,
         spawn_retries: 0,
         cycle,
         scheduled_time,

@@ -11,7 +11,7 @@ use crate::model::event::{Definitions, SpecError, SpecFile};
 use crate::model::id::{ExecutorId, QueueName, TaskId};
 use crate::model::params::{ParamSchema, ParamType};
 use crate::model::request::StopMode;
-use crate::model::settings::{ExecutorSettings, QueueSettings, Settings};
+use crate::model::settings::{Discipline, ExecutorSettings, QueueSettings, Settings};
 use crate::model::spec::{
     CronTrigger, DepType, Dependency, EveryTrigger, FirePolicy, JsonMap, Misfire, Overlap,
     RetryPolicy, Strength, TaskSpec, Trigger, TriggerKind,
@@ -146,6 +146,7 @@ pub(crate) fn settings(
                 name: QueueName::from(*name),
                 weight: *weight,
                 max_running: *max_running,
+                discipline: Discipline::Strict,
             })
             .collect(),
         task_types: BTreeMap::new(),

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use sched::model::priority::Level;
 use sched::model::view::{ExecutorView, InstanceView, QueueView, StatusView};
 
 use super::{Field, Tone, clean, dated, instance, pairs, pause, relative, table};
@@ -98,6 +99,7 @@ pub(crate) fn queues(views: &[QueueView], output: &Output) -> String {
         vec![
             view.name.as_str().into(),
             view.weight.to_string().into(),
+            discipline(view).into(),
             view.ready.to_string().into(),
             view.running.to_string().into(),
             view.max_running.map_or_else(|| "no limit".to_owned(), |n| n.to_string()).into(),
@@ -107,5 +109,16 @@ pub(crate) fn queues(views: &[QueueView], output: &Output) -> String {
             ),
         ]
     });
-    table(&["QUEUE", "WEIGHT", "READY", "RUNNING", "LIMIT", "STATE"], rows.collect(), output)
+    table(
+        &["QUEUE", "WEIGHT", "DISCIPLINE", "READY", "RUNNING", "LIMIT", "STATE"],
+        rows.collect(),
+        output,
+    )
+}
+
+/// How a queue orders what waits, with the levels' shares if they have any.
+fn discipline(view: &QueueView) -> String {
+    let Some(weights) = &view.level_weights else { return view.discipline.clone() };
+    let shares = Level::ALL.map(|level| weights.of(level).to_string());
+    format!("{} {}", view.discipline, shares.join(":"))
 }

@@ -186,11 +186,11 @@ fn orders_go_to_the_routes_of_the_contract() {
         ("resume a.b.v1@latest", "POST /v1/instances/a.b.v1%40latest/resume {}".to_owned()),
         ("resume --queue q", "POST /v1/queues/q/resume {}".to_owned()),
         ("resume --all", "POST /v1/resume {}".to_owned()),
+        ("priority a.b.v1 HIGH", r#"POST /v1/tasks/a.b.v1/priority {"priority":1}"#.to_owned()),
         (
             "priority a.b.v1 default",
             r#"POST /v1/tasks/a.b.v1/priority {"priority":"default"}"#.to_owned(),
         ),
-        ("priority a.b.v1 HIGH", r#"POST /v1/tasks/a.b.v1/priority {"priority":1}"#.to_owned()),
         ("shutdown --drain -y", r#"POST /v1/shutdown {"mode":"DRAIN"}"#.to_owned()),
         ("shutdown -y", "POST /v1/shutdown {}".to_owned()),
     ] {
