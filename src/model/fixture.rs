@@ -114,6 +114,7 @@ pub(crate) fn instance(
         degraded: false,
         paused: None,
         stopping: None,
+        cancelled_by: None,
         dedup_key: None,
         dependency_deadline: None,
         attempts: Vec::new(),

@@ -396,6 +396,9 @@ pub struct Instance {
     pub paused: Option<Pause>,
     /// What becomes of it once its processes are gone.
     pub stopping: Option<Stopping>,
+    /// Who gave the order by which it was, or is being, cancelled.
+    #[serde(default)]
+    pub cancelled_by: Option<u32>,
     /// Its key, filled.
     pub dedup_key: Option<String>,
     /// When waiting for dependencies runs out.

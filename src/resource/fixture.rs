@@ -79,6 +79,7 @@ fn full_instance() -> Instance {
         degraded: true,
         paused: Some(pause()),
         stopping: Some(Stopping::Replace),
+        cancelled_by: Some(1000),
         dedup_key: Some("k".to_owned()),
         dependency_deadline: Some(at(6)),
         attempts: vec![Attempt {

@@ -8,7 +8,7 @@
 //! `instances` (what runs and
 //! waits), `queue`, `roster` and `scheduler` (what starts next, where), `agenda` (what is due
 //! when), `nominal` (a time trigger's times, counted), `zones`, `state` (all of it), `turn` (the only road to change it), `lifecycle` (one file per
-//! verb), `answers` and `forecast` (what can be asked),
+//! verb), `answers`, `explain` and `forecast` (what can be asked),
 //! `check` (a set of files, without a daemon).
 
 mod agenda;
@@ -16,6 +16,7 @@ mod answers;
 mod check;
 mod ended;
 mod engine;
+mod explain;
 mod fill;
 mod forecast;
 mod graph;

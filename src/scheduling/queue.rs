@@ -89,6 +89,11 @@ impl DispatchQueue {
         self.queues.get(queue).into_iter().flat_map(|g| &g.heads)
     }
 
+    /// All that waits in a queue, in no order.
+    pub(super) fn entries(&self, queue: &QueueName) -> impl Iterator<Item = &Entry> {
+        self.queues.get(queue).into_iter().flat_map(|g| g.by_task.values().flatten())
+    }
+
     /// Instances waiting in a queue.
     pub(super) fn len(&self, queue: &QueueName) -> usize {
         self.queues.get(queue).map_or(0, |g| g.len)

@@ -103,6 +103,9 @@ impl<'a> Turn<'a> {
         let mut new = old.clone();
         change(&mut new);
         assert!(new.state == old.state, "{id} may move only by a move");
+        if new.stopping.is_some() && old.stopping.is_none() {
+            new.cancelled_by = self.uid;
+        }
         if new == *old {
             return;
         }
@@ -134,6 +137,10 @@ impl<'a> Turn<'a> {
         change(&mut new);
         new.state = to;
         new.reason = reason;
+        if matches!(reason, Some(Reason::CancelledByUser | Reason::SkippedByUser)) {
+            // One that ran was told to end in an earlier turn, by whom is noted already.
+            new.cancelled_by = self.uid.or(new.cancelled_by);
+        }
         if to == InstanceState::Ready {
             new.ready_at = Some(self.now);
             new.ready_seq = self.state.tip.0 + 1;

@@ -353,6 +353,7 @@ fn blank(
         degraded: false,
         paused: None,
         stopping: None,
+        cancelled_by: None,
         dedup_key: None,
         dependency_deadline: spec
             .dependency_timeout
