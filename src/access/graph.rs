@@ -7,8 +7,9 @@ use crate::model::cycle::Cycle;
 use crate::model::graph::{GraphEdge, GraphEdgeKind, GraphInstance, GraphNode, GraphView};
 use crate::model::history::{History, HistoryError, InstanceFilter};
 use crate::model::id::{InstanceId, TaskId};
-use crate::model::instance::Instance;
+use crate::model::instance::{Instance, InstanceState};
 use crate::model::request::{Caller, Reply, Request};
+use crate::model::view::Live;
 
 use super::problem::Problem;
 use super::query;
@@ -33,15 +34,38 @@ pub(super) async fn view(
         None => *definitions,
         Some(cycle) => {
             if let Err(error) = Cycle::parse(&cycle) {
-                return Err(Problem::invalid(format!("cycle {cycle:?} {error}")));
+                return Err(Problem::invalid(format!("cycle: {error}")));
             }
-            query::read(app, move |history| of_cycle(history, &definitions, cycle)).await?
+            let read = query::read(app, move |history| of_cycle(history, &definitions, cycle));
+            let mut view = read.await?;
+            live_reasons(app, caller, &mut view).await;
+            view
         }
     };
     Ok(match around {
         None => whole,
         Some(task) => whole.around(&task),
     })
+}
+
+/// Why READY ones do not start, which only the core knows.
+async fn live_reasons(app: &App, caller: Caller, view: &mut GraphView) {
+    let instances = view.nodes.iter_mut().filter_map(|node| node.instance.as_mut());
+    let ready: Vec<&mut GraphInstance> =
+        instances.filter(|instance| instance.state == InstanceState::Ready).collect();
+    let ids: Vec<InstanceId> = ready.iter().map(|instance| instance.instance_id.clone()).collect();
+    if ids.is_empty() {
+        return;
+    }
+    let Ok(Reply::Live(live)) = app.ask(Request::Live(ids), caller).await else { return };
+    let live: BTreeMap<InstanceId, Live> =
+        live.into_iter().map(|live| (live.instance_id.clone(), live)).collect();
+    for instance in ready {
+        let told = live.get(&instance.instance_id);
+        if let Some(told) = told.filter(|told| told.state == InstanceState::Ready) {
+            instance.reason = told.reason;
+        }
+    }
 }
 
 /// The instances of a cycle, the instances of others that they are bound to, and an open edge's

@@ -4,7 +4,6 @@ use super::super::fixture;
 use super::*;
 use crate::model::instance::InstanceState;
 use crate::model::record::{Record, RowKey};
-use crate::model::time::Timestamp;
 
 /// What one random step does.
 #[derive(Debug, Clone)]

@@ -10,6 +10,7 @@ mod cancel;
 mod check;
 mod clock;
 mod conditions;
+mod explain;
 mod files;
 mod fires;
 mod misfire;

@@ -56,7 +56,7 @@ fn next(told: &TaskExplanation, now: Timestamp) -> String {
     let with = told.fires_with.as_ref();
     let with = with.map_or_else(String::new, |t| format!(", with {t}, as its rollout has it"));
     if let Some(at) = told.next_fire_time {
-        let cycle = told.next_cycle.as_ref().map_or_else(String::new, |c| format!(" (cycle {c})"));
+        let cycle = told.next_cycle.as_ref().map_or_else(String::new, |c| format!(", cycle {c}"));
         let note = told
             .next_note
             .as_ref()

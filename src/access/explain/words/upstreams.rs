@@ -69,7 +69,9 @@ fn to_come(open: &OpenEdge, now: Timestamp) -> String {
     };
     let by = open.paused.as_ref().map(|p| format!(" by uid {}", p.uid)).unwrap_or_default();
     let next = match (open.next_fire_time, &open.next_cycle) {
-        (Some(at), Some(cycle)) => format!("; it fires next {} (cycle {cycle})", time(at, now)),
+        (Some(at), Some(cycle)) => {
+            format!("; it fires next {}, which is cycle {cycle}", time(at, now))
+        }
         (Some(at), None) => format!("; it fires next {}", time(at, now)),
         (None, _) if open.is_derived => format!("; it runs {}", open.schedule),
         (None, _) if open.schedule.is_empty() => "; only a submission starts it".to_owned(),
