@@ -28,6 +28,8 @@ mod door;
 #[cfg(test)]
 mod execution;
 #[cfg(test)]
+mod explain;
+#[cfg(test)]
 mod files;
 #[cfg(test)]
 mod http;

@@ -2,7 +2,6 @@
 //! conditions) is text everywhere: each form escapes it in its own way.
 
 use sched::model::graph::{GraphEdge, GraphEdgeKind, GraphNode};
-use sched::model::instance::InstanceState;
 use sched::model::spec::{DepType, Strength};
 use sched::model::view::TaskStatus;
 
@@ -24,10 +23,7 @@ pub(crate) use self::tree::tree;
 /// How a node is to be felt.
 fn tone(node: &GraphNode) -> Tone {
     match (&node.instance, node.status) {
-        (Some(instance), _) => match instance.state {
-            InstanceState::Pending => Tone::Held,
-            state => tone_of(state),
-        },
+        (Some(instance), _) => tone_of(instance.state),
         (None, None) => Tone::Bad,
         (None, Some(TaskStatus::Paused | TaskStatus::Disabled | TaskStatus::Unresolved)) => {
             Tone::Held

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use sched::model::graph::{GraphEdge, GraphEdgeKind, GraphNode, GraphView};
 use sched::model::spec::Strength;
 
-use super::layout::{Arrow, Layout, Place, Way, lay_out};
+use super::layout::{Arrow, Layout, Place, lay_out};
 use super::{colors, cut, label, standing, title, tone};
 
 /// Pixels of a cell.
@@ -17,6 +17,8 @@ const MARGIN: usize = 20;
 const BOX: usize = 38;
 /// Characters of a line in a box.
 const CHARACTERS_MAX: usize = 48;
+/// Pixels in which a line turns from one height to another.
+const TURN: usize = 56;
 /// Characters beside an arrow.
 const LABEL_MAX: usize = 24;
 
@@ -39,10 +41,13 @@ pub(crate) fn svg(view: &GraphView) -> String {
         view.edges.iter().filter_map(|edge| Some((edge, arrow(edge)?))).unzip();
     let layout = lay_out(&widths, &arrows);
     let mut text = head(&layout);
+    let mut labels: BTreeMap<usize, usize> = BTreeMap::new();
     for ((edge, arrow), way) in edges.iter().zip(&arrows).zip(&layout.ways) {
         if let (Some(from), Some(to)) = (layout.places.get(arrow.from), layout.places.get(arrow.to))
         {
             line(edge, *from, way, *to, &mut text);
+            let above = labels.entry(arrow.to).or_default();
+            *above += usize::from(written(edge, *to, *above, &mut text));
         }
     }
     for ((node, lines), place) in view.nodes.iter().zip(&lines).zip(&layout.places) {
@@ -73,7 +78,7 @@ const fn left(x: usize) -> usize {
     x * CELL.0 + MARGIN
 }
 
-fn line(edge: &GraphEdge, from: Place, way: &Way, to: Place, text: &mut String) {
+fn line(edge: &GraphEdge, from: Place, way: &[(usize, usize)], to: Place, text: &mut String) {
     let dashes = match (edge.kind, edge.strength) {
         (GraphEdgeKind::Trigger, _) => " stroke-dasharray=\"2 3\"",
         (GraphEdgeKind::Dependency, Some(Strength::Weak)) => " stroke-dasharray=\"6 4\"",
@@ -82,28 +87,44 @@ fn line(edge: &GraphEdge, from: Place, way: &Way, to: Place, text: &mut String) 
     // Straight on to where its column ends, so that it crosses no box beside its own.
     let mut at = (left(from.column_right), middle(from.line));
     let mut path = format!("M{} {}H{}", left(from.right), at.1, at.0);
-    let points = way.through.iter().map(|(x, y)| (left(*x), middle(*y)));
-    for next in points.chain([(left(to.left), middle(to.line))]) {
-        let bend = usize::midpoint(at.0, next.0);
-        let _infallible = write!(path, "C{bend} {} {bend} {} {} {}", at.1, next.1, next.0, next.1);
-        at = next;
+    for (x, y) in way {
+        let (x, y) = (left(*x), middle(*y));
+        let turned = (at.0 + TURN).min(x);
+        bend(at, (turned, y), &mut path);
+        let _infallible = write!(path, "H{x}");
+        at = (x.max(turned), y);
     }
-    let words = label(edge);
+    bend(at, (left(to.left), middle(to.line)), &mut path);
     let _infallible = writeln!(
         text,
         "<g><title>{}</title><path d=\"{path}\" fill=\"none\" stroke=\"#57606a\"{dashes} \
          marker-end=\"url(#tip)\"/></g>",
-        escape(&format!("{} → {} {words}", edge.from, edge.to)),
+        escape(&format!("{} → {} {}", edge.from, edge.to, label(edge))),
     );
-    if !words.is_empty() {
-        let (x, y) = (left(way.label.0), middle(way.label.1) + 3);
-        let _infallible = writeln!(
-            text,
-            "<text x=\"{x}\" y=\"{y}\" font-size=\"11\" fill=\"#57606a\" stroke=\"#ffffff\" \
-             stroke-width=\"4\" paint-order=\"stroke\">{}</text>",
-            escape(&cut(&words, LABEL_MAX)),
-        );
+}
+
+/// A curve that leaves and arrives level.
+fn bend(from: (usize, usize), to: (usize, usize), path: &mut String) {
+    let half = usize::midpoint(from.0, to.0);
+    let _infallible = write!(path, "C{half} {} {half} {} {} {}", from.1, to.1, to.0, to.1);
+}
+
+/// What is special about an edge, before its tip and above those written there already; says
+/// whether there was anything.
+fn written(edge: &GraphEdge, to: Place, above: usize, text: &mut String) -> bool {
+    let words = label(edge);
+    if words.is_empty() {
+        return false;
     }
+    let x = left(to.left).saturating_sub(12);
+    let y = middle(to.line).saturating_sub(5 + 12 * above);
+    let _infallible = writeln!(
+        text,
+        "<text x=\"{x}\" y=\"{y}\" font-size=\"10\" text-anchor=\"end\" fill=\"#57606a\" \
+         stroke=\"#ffffff\" stroke-width=\"3\" paint-order=\"stroke\">{}</text>",
+        escape(&cut(&words, LABEL_MAX)),
+    );
+    true
 }
 
 fn draw(node: &GraphNode, lines: &[String; 2], place: Place, text: &mut String) {
