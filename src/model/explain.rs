@@ -178,6 +178,8 @@ pub struct EdgeExplanation {
     pub is_final: bool,
     /// Whether the edge holds nothing back, its condition aside.
     pub satisfied: bool,
+    /// What of the upstream's outputs is not there yet, in words; of a DATA_READY edge.
+    pub missing: Vec<String>,
     /// Of an open edge: what is to come.
     pub open: Option<OpenEdge>,
 }
@@ -198,6 +200,7 @@ impl EdgeExplanation {
             since: None,
             is_final: false,
             satisfied: false,
+            missing: Vec::new(),
             open: None,
         }
     }

@@ -36,7 +36,7 @@ fn edge(over: &Value) -> Value {
     let mut value = json!({
         "taskId": "o.up.v1", "depType": "SUCCESS", "strength": "STRONG", "when": null,
         "instanceId": null, "cycle": null, "state": null, "reason": null, "since": null,
-        "isFinal": false, "satisfied": false, "open": null,
+        "isFinal": false, "satisfied": false, "missing": [], "open": null,
     });
     for (key, entry) in over.as_object().unwrap() {
         value[key] = entry.clone();
@@ -112,6 +112,25 @@ fn an_open_edge_says_when_the_upstream_fires_and_whether_that_counts() {
     holds(&open(&json!({"status": "PAUSED", "paused": paused})), &["it is paused by uid 7"]);
     let nobody = json!({"schedule": "", "nextFireTime": null, "nextCycle": null});
     holds(&open(&nobody), &["only a submission starts it"]);
+}
+
+#[test]
+fn an_upstream_that_succeeded_without_its_data_names_what_is_missing() {
+    let waits = edge(&json!({"depType": "DATA_READY", "instanceId": "01u", "state": "SUCCEEDED",
+                             "isFinal": true, "missing": ["/data/a.csv is empty"]}));
+    holds(
+        &said(Pending, &json!({"edges": [waits]})),
+        &[
+            "o.up.v1 and its outputs (DATA_READY): instance 01u is SUCCEEDED for good; not there yet: \
+           /data/a.csv is empty.",
+        ],
+    );
+}
+
+#[test]
+fn an_upstream_that_fired_without_a_run_leads_to_its_ledger() {
+    let over = json!({"reason": "UPSTREAM_SKIPPED", "edges": [edge(&json!({}))]});
+    holds(&said(Blocked, &over), &["made no run: schedctl fires o.up.v1 says why"]);
 }
 
 #[test]

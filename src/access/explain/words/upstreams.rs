@@ -20,6 +20,13 @@ pub(super) fn waiting(told: &InstanceExplanation, now: Timestamp, lines: &mut Ve
     for edge in told.edges.iter().filter(|edge| !edge.satisfied) {
         lines.push(unsatisfied(edge, &told.cycle, now));
     }
+    if told.reason == Some(Reason::UpstreamSkipped) {
+        let open = told.edges.iter().filter(|edge| edge.instance_id.is_none());
+        lines.extend(open.map(|edge| {
+            let task = &edge.task_id;
+            format!("{task} fired for that cycle but made no run: schedctl fires {task} says why.")
+        }));
+    }
     let (done, all) = (told.edges.iter().filter(|e| e.satisfied).count(), told.edges.len());
     if done > 0 {
         lines.push(format!("{done} of its {all} upstreams are done."));
@@ -53,7 +60,13 @@ fn unsatisfied(edge: &EdgeExplanation, cycle: &str, now: Timestamp) -> String {
     let reason = edge.reason.map(|r| format!(" ({})", r.as_str())).unwrap_or_default();
     let since = edge.since.map(|at| format!(" since {}", time(at, now))).unwrap_or_default();
     let final_end = if edge.is_final { " for good" } else { "" };
-    format!("It waits for {task}{data}{weak}: instance {id} is {state}{final_end}{reason}{since}.")
+    let missing = match edge.missing.as_slice() {
+        [] => String::new(),
+        missing => format!("; not there yet: {}", missing.join(", ")),
+    };
+    format!(
+        "It waits for {task}{data}{weak}: instance {id} is {state}{final_end}{reason}{since}{missing}."
+    )
 }
 
 /// What is to be expected of an upstream without a run that counts.
