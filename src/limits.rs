@@ -65,6 +65,12 @@ pub const ARRIVALS_MAX: usize = 64;
 pub const ARRIVAL_EVENTS_MAX: usize = 4;
 /// Records that a follower may lag behind before it must read from the store.
 pub const FEED_QUEUE: usize = 4096;
+/// Ledger rows that are looked through for the one that counts a time: ten days of every ten seconds.
+pub const LEDGER_ROWS_MAX: usize = 100_000;
+/// Upstreams that one explanation tells of.
+pub const BLOCKERS_MAX: usize = 100;
+/// Instances and edges that the picture of one cycle shows.
+pub const GRAPH_INSTANCES_MAX: usize = 2000;
 /// Rows of one page of a list.
 pub const PAGE_MAX: usize = 1000;
 /// Connections to the door.

@@ -106,6 +106,7 @@ pub(super) struct FakeHistory {
     pub(super) rows: Mutex<Vec<Instance>>,
     pub(super) log: Mutex<Vec<LogRecord>>,
     pub(super) revisions: Mutex<Vec<Revision>>,
+    pub(super) fires: Mutex<Vec<Fire>>,
     pub(super) broken: std::sync::atomic::AtomicBool,
 }
 
@@ -168,6 +169,19 @@ impl History for FakeHistory {
     fn fires(&self, _task: &TaskId, _limit: usize) -> Result<Vec<Fire>, HistoryError> {
         self.sound()?;
         Ok(Vec::new())
+    }
+
+    fn fire_at(
+        &self,
+        _task: &TaskId,
+        triggers: &[String],
+        at: Timestamp,
+        _rows_max: usize,
+    ) -> Result<Option<Fire>, HistoryError> {
+        self.sound()?;
+        let fires = self.fires.lock().unwrap();
+        let counts = |f: &&Fire| f.from <= at && at <= f.to && triggers.contains(&f.trigger);
+        Ok(fires.iter().find(counts).cloned())
     }
 
     fn revisions(&self, task: &TaskId) -> Result<Vec<Revision>, HistoryError> {

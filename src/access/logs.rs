@@ -25,6 +25,8 @@ use super::state::App;
 
 /// Bytes read and sent at a time.
 const CHUNK: usize = 64 * 1024;
+/// Characters of a line of a log's end.
+const TAIL_CHARACTERS: usize = 300;
 /// Period at which a followed file is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -83,6 +85,27 @@ where
     F: Future<Output = Option<(std::io::Result<Bytes>, S)>> + Send + 'static,
 {
     Body::from_stream(futures_util::stream::unfold(state, next))
+}
+
+/// The last lines of an attempt's log, each cut to a bounded length; none if it cannot be read.
+pub(super) async fn tail(
+    log_dir: &Path,
+    task: &TaskId,
+    instance: &InstanceId,
+    attempt: u32,
+    lines: u64,
+) -> Vec<String> {
+    let path = log_path(log_dir, task, instance, attempt);
+    let Ok(Some(mut file)) = open_file(&path).await else { return Vec::new() };
+    let Ok(left) = place(&mut file, Some(lines)).await else { return Vec::new() };
+    let most = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
+    let back = i64::try_from(most).unwrap_or(0);
+    if file.seek(SeekFrom::End(-back)).await.is_err() {
+        return Vec::new();
+    }
+    let bytes = read_some(&mut file, most).await.unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    text.lines().map(|line| line.chars().take(TAIL_CHARACTERS).collect()).collect()
 }
 
 fn log_path(log_dir: &Path, task: &TaskId, instance: &InstanceId, attempt: u32) -> PathBuf {

@@ -6,9 +6,11 @@
 mod auth;
 pub mod client;
 mod events;
+mod explain;
 mod extract;
 #[cfg(test)]
 mod fakes;
+mod graph;
 mod logs;
 mod problem;
 mod proposal;

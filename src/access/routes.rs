@@ -4,6 +4,7 @@ mod apply;
 mod daemon;
 mod definitions;
 mod events;
+mod explain;
 mod instances;
 mod retry;
 mod revisions;
@@ -20,7 +21,7 @@ use super::problem::Problem;
 use super::state::App;
 
 /// Paths, for the hint that an unknown one gets.
-const PATHS: [&str; 39] = [
+const PATHS: [&str; 42] = [
     "/tasks",
     "/tasks/{id}",
     "/tasks/{id}/instances",
@@ -31,6 +32,7 @@ const PATHS: [&str; 39] = [
     "/tasks/{id}/history",
     "/tasks/{id}/rollback",
     "/tasks/{id}/unpin",
+    "/tasks/{id}/explain",
     "/plan",
     "/apply",
     "/instances",
@@ -42,6 +44,8 @@ const PATHS: [&str; 39] = [
     "/instances/{id}/resume",
     "/instances/{id}/priority",
     "/instances/{id}/logs",
+    "/instances/{id}/explain",
+    "/graph",
     "/events",
     "/events/{name}",
     "/fires",
@@ -87,6 +91,7 @@ fn table() -> Router<App> {
         .route("/tasks/{id}/history", get(revisions::history))
         .route("/tasks/{id}/rollback", post(revisions::rollback))
         .route("/tasks/{id}/unpin", post(revisions::unpin))
+        .route("/tasks/{id}/explain", get(explain::task))
         .route("/plan", post(apply::plan))
         .route("/apply", post(apply::apply))
         .route("/instances", get(instances::list))
@@ -98,6 +103,8 @@ fn table() -> Router<App> {
         .route("/instances/{id}/resume", post(instances::resume))
         .route("/instances/{id}/priority", post(instances::priority))
         .route("/instances/{id}/logs", get(instances::logs))
+        .route("/instances/{id}/explain", get(explain::instance))
+        .route("/graph", get(explain::graph))
         .route("/events", get(events::list))
         .route("/events/{name}", post(events::emit))
         .route("/fires", get(events::fires))

@@ -116,7 +116,7 @@ pub(crate) fn instance(
         degraded: false,
         paused: None,
         stopping: None,
-        stopping_uid: None,
+        cancelled_by: None,
         awaits_upstream: false,
         dedup_key: None,
         dependency_deadline: None,

@@ -67,6 +67,19 @@ pub trait History: Send + Sync {
     /// If the store cannot be read.
     fn fires(&self, task: &TaskId, limit: usize) -> Result<Vec<Fire>, HistoryError>;
 
+    /// The ledger row of one of these triggers that counts a time, the newest if there are several;
+    /// `None`: there is none among the newest `rows_max` of the task.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn fire_at(
+        &self,
+        task: &TaskId,
+        triggers: &[String],
+        at: Timestamp,
+        rows_max: usize,
+    ) -> Result<Option<Fire>, HistoryError>;
+
     /// Revisions of a task, oldest first.
     ///
     /// # Errors

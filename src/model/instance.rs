@@ -427,9 +427,9 @@ pub struct Instance {
     pub paused: Option<Pause>,
     /// What becomes of it once its processes are gone.
     pub stopping: Option<Stopping>,
-    /// Who wants that; `None`: the scheduler or the daemon's stop.
+    /// Who ordered that it ends, or ended; `None`: nobody, the scheduler or the daemon's stop.
     #[serde(default)]
-    pub stopping_uid: Option<u32>,
+    pub cancelled_by: Option<u32>,
     /// READY by a person's retry, but not before its upstreams that are tried again have ended.
     #[serde(default)]
     pub awaits_upstream: bool,

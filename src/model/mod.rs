@@ -8,12 +8,15 @@ pub mod command;
 pub mod condition;
 pub mod cron;
 pub mod cycle;
+pub mod distance;
 pub mod empty_cycle;
 pub mod engines;
 pub mod event;
 pub mod every;
+pub mod explain;
 #[cfg(test)]
 pub(crate) mod fixture;
+pub mod graph;
 pub mod history;
 pub mod id;
 pub mod instance;

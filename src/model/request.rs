@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::backfill::{BackfillBody, Backfilled};
 use super::event::SpecFile;
+use super::explain::{InstanceExplanation, TaskExplanation};
+use super::graph::GraphView;
 use super::id::{InstanceId, TaskId};
 use super::instance::Instance;
 use super::plan::PlanView;
@@ -192,6 +194,17 @@ pub enum Request {
         /// They are all that the directory would hold; else they join or replace what is there.
         whole: bool,
     },
+    /// Why an instance is where it is.
+    Explain(InstanceId),
+    /// Why a task has no instance, or did not run at a time.
+    ExplainTask {
+        /// Which.
+        task: TaskId,
+        /// The time; `None`: it is about now.
+        at: Option<Timestamp>,
+    },
+    /// The definitions in force and what comes after what.
+    Graph,
     /// Stop the daemon.
     Shutdown(StopMode),
 }
@@ -275,6 +288,12 @@ pub enum Reply {
     Next(Vec<NextFire>),
     /// To `Plan`.
     Plan(Box<PlanView>),
+    /// To `Explain`; `None`: the core does not hold the instance, its row says all.
+    Explanation(Option<Box<InstanceExplanation>>),
+    /// To `ExplainTask`.
+    TaskExplanation(Box<TaskExplanation>),
+    /// To `Graph`.
+    Graph(Box<GraphView>),
 }
 
 /// A change of the spec directory that somebody asked for at the door.

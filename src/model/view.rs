@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::id::{ExecutorId, InstanceId, QueueName, TaskId};
-use super::instance::{Attempt, Cause, Edge, Instance, InstanceState, Pause, Reason};
+use super::instance::{Attempt, Cause, Instance, InstanceState, Pause, Reason};
 use super::priority::Priority;
 use super::settings::LevelWeights;
 use super::spec::{DepType, JsonMap, Strength, TaskSpec};
@@ -90,8 +90,9 @@ impl Upstream {
     }
 
     /// Whether that is enough for an edge.
-    fn satisfies(self, edge: &Edge) -> bool {
-        match (self.state, edge.strength, edge.dep_type) {
+    #[must_use]
+    pub fn satisfies(self, strength: Strength, dep_type: DepType) -> bool {
+        match (self.state, strength, dep_type) {
             (InstanceState::Succeeded, _, DepType::Success) => true,
             (InstanceState::Succeeded, _, DepType::DataReady) => self.has_data,
             (_, Strength::Weak, _) => self.is_final,
@@ -121,7 +122,8 @@ impl InstanceView {
                     && edge.strength == Strength::Weak
                     && i.ready_at.is_some()
                     && !i.degraded;
-                let satisfied = end.map_or(ended, |upstream| upstream.satisfies(edge));
+                let satisfied =
+                    end.map_or(ended, |upstream| upstream.satisfies(edge.strength, edge.dep_type));
                 DependencyView {
                     task_id: edge.task_id.clone(),
                     dep_type: edge.dep_type,
@@ -402,6 +404,7 @@ mod tests {
 
     use super::*;
     use crate::model::fixture;
+    use crate::model::instance::Edge;
     use crate::model::output::{Found, Outputs};
 
     /// docs/waves.md, rules 6 and 8.

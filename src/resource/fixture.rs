@@ -90,7 +90,7 @@ fn full_instance() -> Instance {
         degraded: true,
         paused: Some(pause()),
         stopping: Some(Stopping::Replace),
-        stopping_uid: Some(1000),
+        cancelled_by: Some(1000),
         awaits_upstream: true,
         dedup_key: Some("k".to_owned()),
         dependency_deadline: Some(at(6)),

@@ -14,6 +14,7 @@ use crate::model::history::{History, HistoryError, InstanceFilter};
 use crate::model::id::{InstanceId, LogSeq, TaskId};
 use crate::model::instance::Instance;
 use crate::model::record::{Batch, Fire, LogRecord, Revision, Row};
+use crate::model::time::Timestamp;
 
 /// A store without a disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -95,6 +96,16 @@ impl History for MemoryStore {
 
     fn fires(&self, task: &TaskId, limit: usize) -> Result<Vec<Fire>, HistoryError> {
         table::fires(self, task, limit).map_err(|e| unreadable(&e))
+    }
+
+    fn fire_at(
+        &self,
+        task: &TaskId,
+        triggers: &[String],
+        at: Timestamp,
+        rows_max: usize,
+    ) -> Result<Option<Fire>, HistoryError> {
+        table::fire_at(self, task, triggers, at, rows_max).map_err(|e| unreadable(&e))
     }
 
     fn revisions(&self, task: &TaskId) -> Result<Vec<Revision>, HistoryError> {

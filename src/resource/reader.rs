@@ -21,6 +21,7 @@ use crate::model::history::{History, HistoryError, InstanceFilter};
 use crate::model::id::{InstanceId, LogSeq, TaskId};
 use crate::model::instance::Instance;
 use crate::model::record::{Fire, LogRecord, Revision};
+use crate::model::time::Timestamp;
 
 /// One change that sled does not have yet.
 struct Pending {
@@ -196,6 +197,16 @@ impl History for Reader {
 
     fn fires(&self, task: &TaskId, limit: usize) -> Result<Vec<Fire>, HistoryError> {
         table::fires(&*self.view, task, limit).map_err(|e| unreadable(&e))
+    }
+
+    fn fire_at(
+        &self,
+        task: &TaskId,
+        triggers: &[String],
+        at: Timestamp,
+        rows_max: usize,
+    ) -> Result<Option<Fire>, HistoryError> {
+        table::fire_at(&*self.view, task, triggers, at, rows_max).map_err(|e| unreadable(&e))
     }
 
     fn revisions(&self, task: &TaskId) -> Result<Vec<Revision>, HistoryError> {

@@ -13,6 +13,7 @@ use crate::model::history::{HistoryError, InstanceFilter};
 use crate::model::id::{InstanceId, LogSeq, TaskId};
 use crate::model::instance::Instance;
 use crate::model::record::{Batch, Fire, LogRecord, Record, Revision, Row, RowKey};
+use crate::model::time::Timestamp;
 
 /// What a scan does with one entry; [`ControlFlow::Break`] ends it.
 pub(super) type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StoreError> + 'a;
@@ -203,19 +204,48 @@ pub(super) fn fires(
     task: &TaskId,
     limit: usize,
 ) -> Result<Vec<Fire>, StoreError> {
-    let mut fires = collect(table, &keys::fires(task), limit, |key, value| {
-        let seq = keys::read_amended(value).or_else(|| keys::fire_seq(key));
-        let seq = seq.ok_or_else(|| bad_key("a ledger row's position"))?;
-        let bytes = table.get(&keys::log(seq))?.ok_or_else(|| bad_key("a ledger row's entry"))?;
-        let entry = codec::record(&bytes)?.what;
-        if let Record::Fire(fire) | Record::FireAmended { fire, .. } = entry {
-            Ok(Some(fire))
-        } else {
-            Err(bad_key("a ledger row's entry"))
-        }
-    })?;
+    let read = |key: &[u8], value: &[u8]| fire(table, key, value).map(Some);
+    let mut fires = collect(table, &keys::fires(task), limit, read)?;
     fires.reverse();
     Ok(fires)
+}
+
+/// The ledger row that an index entry leads to.
+fn fire(table: &impl Table, key: &[u8], value: &[u8]) -> Result<Fire, StoreError> {
+    let seq = keys::read_amended(value).or_else(|| keys::fire_seq(key));
+    let seq = seq.ok_or_else(|| bad_key("a ledger row's position"))?;
+    let bytes = table.get(&keys::log(seq))?.ok_or_else(|| bad_key("a ledger row's entry"))?;
+    let entry = codec::record(&bytes)?.what;
+    if let Record::Fire(fire) | Record::FireAmended { fire, .. } = entry {
+        Ok(fire)
+    } else {
+        Err(bad_key("a ledger row's entry"))
+    }
+}
+
+/// The newest ledger row of a task that counts a time, among its newest `rows_max`: one of these
+/// triggers, or one that begins or ends just then, whatever the definition says by now.
+///
+/// # Errors
+/// Those of reading.
+pub(super) fn fire_at(
+    table: &impl Table,
+    task: &TaskId,
+    triggers: &[String],
+    at: Timestamp,
+    rows_max: usize,
+) -> Result<Option<Fire>, StoreError> {
+    let (mut found, mut rows) = (None, 0);
+    table.scan(&keys::fires(task), &mut |key, value| {
+        let row = fire(table, key, value)?;
+        rows += 1;
+        let is_in = row.from <= at && at <= row.to;
+        let is_its = triggers.contains(&row.trigger) || row.from == at || row.to == at;
+        found = (is_in && is_its).then_some(row);
+        let over = found.is_some() || rows >= rows_max;
+        Ok(if over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+    Ok(found)
 }
 
 /// Revisions of a task, oldest first.

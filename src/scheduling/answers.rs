@@ -43,7 +43,7 @@ pub(super) fn no_task(state: &State, task: &TaskId) -> Rejection {
     Rejection::new(RejectionCode::NotFound, format!("no task {task}{near}"))
 }
 
-fn view(state: &State, spec: &TaskSpec) -> Option<TaskView> {
+pub(super) fn view(state: &State, spec: &TaskSpec) -> Option<TaskView> {
     let row = state.registry.row(&spec.task_id)?;
     let status = state.registry.status(spec);
     let fires =
@@ -76,7 +76,7 @@ fn view(state: &State, spec: &TaskSpec) -> Option<TaskView> {
 }
 
 /// A short text of what starts a task.
-fn schedule(state: &State, spec: &TaskSpec) -> String {
+pub(super) fn schedule(state: &State, spec: &TaskSpec) -> String {
     let rollouts = state.registry.rollouts();
     if let (true, Some(lower)) = (rollouts.is_taker(&spec.task_id), rollouts.lower(&spec.task_id)) {
         return format!("{} % of the cycles of {lower}", spec.rollout.unwrap_or_default());
@@ -245,7 +245,7 @@ pub(super) fn next(state: &State, wanted: Option<&TaskId>, from: Timestamp, coun
 }
 
 /// Why a nominal fire of a time would make nothing, or nothing that starts, as things stand.
-fn held(state: &State, spec: &TaskSpec, at: Timestamp) -> Option<&'static str> {
+pub(super) fn held(state: &State, spec: &TaskSpec, at: Timestamp) -> Option<&'static str> {
     let lasts = |pause: &Pause| pause.until.is_none_or(|until| at < until);
     let is_held = |target: &Target| state.holds.get(target).is_some_and(lasts);
     let paused = state.registry.row(&spec.task_id).and_then(|row| row.paused.as_ref());

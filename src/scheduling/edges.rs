@@ -98,20 +98,22 @@ fn with_data(state: &State, edge: &Edge) -> Verdict {
 fn standing(state: &State, i: &Instance, edge: &Edge) -> Verdict {
     let bound = edge.instance_id.as_ref().map(|id| state.instances.standing(id));
     match (bound, edge.strength) {
-        (None, strength) => match (empty_cycle(state, &i.cycle, edge), strength) {
-            (Some(_), Strength::Weak) => Verdict::Satisfied,
-            (Some(empty), Strength::Strong) => {
-                Verdict::Blocked(Reason::UpstreamSkipped, Some(made_nothing(empty)))
-            }
-            (None, _) => {
-                let known = state.registry.spec(&edge.task_id).is_some_and(|s| s.enabled);
-                if known {
-                    Verdict::Waiting(None)
-                } else {
-                    Verdict::Blocked(Reason::SpecRemoved, None)
+        (None, strength) => {
+            match (empty_cycle(state, &i.cycle, &edge.task_id, edge.cycle_offset), strength) {
+                (Some(_), Strength::Weak) => Verdict::Satisfied,
+                (Some(empty), Strength::Strong) => {
+                    Verdict::Blocked(Reason::UpstreamSkipped, Some(made_nothing(empty)))
+                }
+                (None, _) => {
+                    let known = state.registry.spec(&edge.task_id).is_some_and(|s| s.enabled);
+                    if known {
+                        Verdict::Waiting(None)
+                    } else {
+                        Verdict::Blocked(Reason::SpecRemoved, None)
+                    }
                 }
             }
-        },
+        }
         (Some(Some(Standing::Open)), _) => Verdict::Waiting(None),
         (Some(Some(Standing::Succeeded)), _) | (Some(_), Strength::Weak) => Verdict::Satisfied,
         (Some(Some(Standing::Skipped)), Strength::Strong) => Verdict::Ends(Reason::UpstreamSkipped),
@@ -126,16 +128,18 @@ fn standing(state: &State, i: &Instance, edge: &Edge) -> Verdict {
 pub(super) fn empty_cycle<'a>(
     state: &'a State,
     cycle: &Cycle,
-    edge: &Edge,
+    upstream: &TaskId,
+    offset: i32,
 ) -> Option<&'a EmptyCycle> {
-    let lag = lag(state, &edge.task_id, edge.cycle_offset);
-    let versions = state.registry.rollouts().of(&edge.task_id);
+    let lag = lag(state, upstream, offset);
+    let versions = state.registry.rollouts().of(upstream);
     let empty = state.empty_cycles.newest(versions, cycle, lag.as_ref())?;
     let made = state.instances.newest_matching(versions, cycle, lag.as_ref());
     made.is_none().then_some(empty)
 }
 
-fn made_nothing(empty: &EmptyCycle) -> String {
+/// That an upstream fired for a cycle and made nothing, in words.
+pub(super) fn made_nothing(empty: &EmptyCycle) -> String {
     let EmptyCycle { task_id, cycle, outcome, .. } = empty;
     let words = empty.reason.as_ref().map(|words| format!(": {words}")).unwrap_or_default();
     format!(

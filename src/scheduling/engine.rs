@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::answers;
+use super::explain;
 use super::forecast;
 use super::lifecycle::{
     admit, arrive, backfill, cancel, clock, connect, data, definitions, dispatch, emit, hold,
@@ -208,6 +209,11 @@ fn answer(turn: &mut Turn<'_>, request: Request) -> Answer {
         Request::Plan { files, whole } => {
             Ok(Reply::Plan(Box::new(forecast::plan(turn.state, turn.now, files, whole))))
         }
+        Request::Explain(id) => {
+            Ok(Reply::Explanation(explain::instance(turn.state, &id).map(Box::new)))
+        }
+        Request::ExplainTask { task, at } => explain::task(turn.state, turn.now, &task, at),
+        Request::Graph => Ok(Reply::Graph(Box::new(explain::graph(turn.state)))),
         Request::Shutdown(mode) => {
             stop::request(turn, mode);
             Ok(Reply::Done)

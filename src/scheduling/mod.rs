@@ -10,7 +10,7 @@
 //! starts next, where), `inheritance` (whose priority counts), `preemption` (who gives up its slot),
 //! `order` (these kept with the rows), `agenda` (what is due
 //! when), `nominal` (a time trigger's times, counted), `zones`, `state` (all of it), `turn` (the only road to change it), `lifecycle` (one file per
-//! verb), `answers` and `forecast` (what can be asked),
+//! verb), `answers`, `explain` and `forecast` (what can be asked),
 //! `check` (a set of files, without a daemon).
 
 mod agenda;
@@ -21,6 +21,7 @@ mod edges;
 mod empty_cycles;
 mod ended;
 mod engine;
+mod explain;
 mod fill;
 mod forecast;
 mod graph;

@@ -115,6 +115,12 @@ pub(super) struct DispatchQueue {
 }
 
 impl DispatchQueue {
+    /// All that wait in a queue, in no order.
+    pub(super) fn entries(&self, queue: &QueueName) -> impl Iterator<Item = &Entry> {
+        let groups = self.queues.get(queue).into_iter().flat_map(|waiting| waiting.groups.values());
+        groups.flat_map(BTreeMap::values).flat_map(|group| &group.entries)
+    }
+
     /// Puts a READY instance in its place.
     pub(super) fn insert(
         &mut self,

@@ -162,7 +162,7 @@ impl<'a> Turn<'a> {
         }
         let failed = matches!(to, InstanceState::Failed | InstanceState::Timeout);
         // A cancel that was asked for earlier is that person's still.
-        let asked_earlier = old.stopping_uid.filter(|_| to == InstanceState::Cancelled);
+        let asked_earlier = old.cancelled_by.filter(|_| to == InstanceState::Cancelled);
         let moved = Record::Moved {
             instance_id: id.clone(),
             task_id: new.task_id.clone(),

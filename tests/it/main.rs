@@ -30,6 +30,8 @@ mod door;
 #[cfg(test)]
 mod execution;
 #[cfg(test)]
+mod explain;
+#[cfg(test)]
 mod files;
 #[cfg(test)]
 mod http;

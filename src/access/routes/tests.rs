@@ -26,6 +26,7 @@ use super::PATHS;
 
 mod apply;
 mod definitions;
+mod explain;
 
 struct Answered {
     status: StatusCode,

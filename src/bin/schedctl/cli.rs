@@ -11,6 +11,7 @@ use crate::time_text::{self, When};
 mod backfill;
 mod control;
 mod definitions;
+mod explain;
 mod format;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ pub(crate) use definitions::{
     ApplyArgs, HistoryArgs, PlanArgs, RemoveArgs, RevisionRange, RollbackArgs, UnpinArgs,
     ValidateArgs,
 };
+pub(crate) use explain::{ExplainArgs, GraphArgs, GraphFormat};
 pub(crate) use format::{Color, Format};
 pub(crate) use values::PriorityWish;
 
@@ -94,6 +96,10 @@ pub(crate) enum Verb {
     Next(NextArgs),
     /// Show the ledger of a task's nominal fires and what became of each
     Fires(FiresArgs),
+    /// Say why an instance waits or how it ended, or why a task has none
+    Explain(ExplainArgs),
+    /// Draw what runs after what
+    Graph(GraphArgs),
     /// Print the append-only log
     Events(EventsArgs),
     /// Check spec files without a daemon (exit 6 if one is wrong)

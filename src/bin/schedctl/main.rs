@@ -82,6 +82,8 @@ fn ask(session: &Session, verb: &Verb) -> Result<Exit, Failure> {
         Verb::Backfill(args) => verbs::backfill::backfill(session, args),
         Verb::Next(args) => verbs::next::next(session, args),
         Verb::Fires(args) => verbs::fires::fires(session, args),
+        Verb::Explain(args) => verbs::explain::explain(session, args),
+        Verb::Graph(args) => verbs::graph::graph(session, args),
         Verb::Events(args) => verbs::events::events(session, args),
         Verb::Validate(args) => verbs::validate::validate(&session.output, args),
         Verb::Plan(args) => verbs::plan::plan(session, args),

@@ -12,6 +12,7 @@ use crate::time_text;
 pub(crate) mod backfill;
 pub(crate) mod definition;
 pub(crate) mod event;
+pub(crate) mod graph;
 pub(crate) mod instance;
 pub(crate) mod status;
 pub(crate) mod task;

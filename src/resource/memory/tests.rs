@@ -6,7 +6,6 @@ use super::super::fixture;
 use super::*;
 use crate::model::instance::InstanceState;
 use crate::model::record::{Record, RowKey};
-use crate::model::time::Timestamp;
 
 /// What one random step does.
 #[derive(Debug, Clone)]
@@ -191,6 +190,19 @@ fn assert_answers(history: &dyn History, plain: &Plain) {
         let newest = fires[fires.len().saturating_sub(2)..].to_vec();
         assert_eq!(history.fires(&task, usize::MAX).unwrap(), fires);
         assert_eq!(history.fires(&task, 2).unwrap(), newest);
+        for wanted in &fires {
+            let counts = |fire: &&Fire| {
+                let its =
+                    fire.trigger == wanted.trigger || [fire.from, fire.to].contains(&wanted.to);
+                fire.from <= wanted.to && wanted.to <= fire.to && its
+            };
+            let newest = fires.iter().rev().find(counts).cloned();
+            let triggers = std::slice::from_ref(&wanted.trigger);
+            let found = history.fire_at(&task, triggers, wanted.to, usize::MAX).unwrap();
+            assert_eq!(found, newest, "{wanted:?}");
+        }
+        let never = Timestamp::from_millis(1);
+        assert_eq!(history.fire_at(&task, &[], never, usize::MAX).unwrap(), None);
         let revisions: Vec<Revision> = plain
             .rows
             .values()

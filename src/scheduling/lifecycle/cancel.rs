@@ -43,7 +43,7 @@ pub(in super::super) fn one(turn: &mut Turn<'_>, id: &InstanceId, why: Stopping)
             i.count_frozen(now);
             i.paused = None;
             i.stopping = Some(why);
-            i.stopping_uid = uid;
+            i.cancelled_by = uid;
             i.reason = Some(Reason::Cancelling);
             i.message = said(i);
         });
@@ -54,9 +54,9 @@ pub(in super::super) fn one(turn: &mut Turn<'_>, id: &InstanceId, why: Stopping)
         // One that does not run holds no slot to give up.
         let Some(reason) = reason(why) else { return };
         turn.transition(id, InstanceState::Cancelled, Some(reason), |i| {
-            (i.stopping, i.stopping_uid) = (Some(why), uid);
+            (i.stopping, i.cancelled_by) = (Some(why), uid);
             i.message = said(i);
-            (i.stopping, i.stopping_uid) = (None, None);
+            i.stopping = None;
         });
     }
 }
@@ -72,7 +72,7 @@ pub(super) const fn reason(why: Stopping) -> Option<Reason> {
 
 /// Who ends an instance, in words for those who look at it.
 pub(super) fn said(i: &Instance) -> Option<String> {
-    match (i.stopping?, i.stopping_uid) {
+    match (i.stopping?, i.cancelled_by) {
         (Stopping::Cancel, Some(uid)) => Some(format!("cancelled by uid {uid}")),
         (Stopping::Cancel, None) => Some("cancelled by the stop of the daemon".to_owned()),
         (Stopping::Replace, _) => Some("replaced by a newer instance".to_owned()),

@@ -60,7 +60,10 @@ pub(in super::super) fn keep(turn: &mut Turn<'_>, keyed: Keyed, answer: &Answer)
             | Reply::Queues(_)
             | Reply::Executors(_)
             | Reply::Next(_)
-            | Reply::Plan(_),
+            | Reply::Plan(_)
+            | Reply::Explanation(_)
+            | Reply::TaskExplanation(_)
+            | Reply::Graph(_),
         )
         | Err(_) => return,
     };
@@ -103,6 +106,9 @@ fn text(request: &Request) -> Option<String> {
         | Request::Executors
         | Request::Next { .. }
         | Request::Plan { .. }
+        | Request::Explain(_)
+        | Request::ExplainTask { .. }
+        | Request::Graph
         | Request::Shutdown(_) => None,
     }
 }

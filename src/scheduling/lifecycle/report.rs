@@ -74,7 +74,7 @@ fn conclude(turn: &mut Turn<'_>, done: &Finished) {
             close(i, done, &end);
             i.output = output;
             i.outputs = outputs;
-            (i.stopping, i.stopping_uid) = (None, None);
+            (i.stopping, i.cancelled_by) = (None, None);
         });
         return;
     }
@@ -97,13 +97,12 @@ fn conclude(turn: &mut Turn<'_>, done: &Finished) {
         i.faults = faults;
         i.spawn_retries = spawn_retries;
         i.stopping = None;
-        i.stopping_uid = i.stopping_uid.filter(|_| crosses);
+        i.cancelled_by = i.cancelled_by.filter(|_| crosses);
     });
     if crosses {
         // The cancel crossed the end: it is as if it had met an instance that waits for its retry.
         let message = cancel::said(&i);
         turn.transition(id, InstanceState::Cancelled, stopped_reason(i.stopping), |i| {
-            i.stopping_uid = None;
             i.message = message;
         });
     }
@@ -225,7 +224,7 @@ pub(super) fn cancelled(turn: &mut Turn<'_>, id: &InstanceId, done: Option<&Fini
         stopped("CANCEL_REQUESTED", message, done, turn.now),
     );
     turn.transition(id, InstanceState::Cancelled, reason, |i| {
-        (i.stopping, i.stopping_uid) = (None, None);
+        i.stopping = None;
     });
 }
 

@@ -124,7 +124,7 @@ fn one(
         i.static_params = Arc::new(spec.static_params.clone());
         i.finished_at = None;
         i.stopping = None;
-        i.stopping_uid = None;
+        i.cancelled_by = None;
         i.awaits_upstream = how.awaits_upstream;
     });
     Ok(())

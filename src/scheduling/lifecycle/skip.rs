@@ -27,6 +27,10 @@ pub(in super::super) fn request(
     }
     let message = turn.asker().map(|uid| format!("skipped by uid {uid}"));
     let reason = Some(Reason::SkippedByUser);
-    turn.transition(id, InstanceState::Cancelled, reason, |i| i.message = message);
+    let uid = turn.asker();
+    turn.transition(id, InstanceState::Cancelled, reason, |i| {
+        i.cancelled_by = uid;
+        i.message = message;
+    });
     Ok(Reply::Done)
 }

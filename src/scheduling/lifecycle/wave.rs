@@ -299,7 +299,7 @@ fn blank(
         degraded: false,
         paused: None,
         stopping: None,
-        stopping_uid: None,
+        cancelled_by: None,
         awaits_upstream: false,
         dedup_key: None,
         dependency_deadline: spec

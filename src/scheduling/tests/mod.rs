@@ -13,6 +13,7 @@ mod clock;
 mod conditions;
 mod data_ready;
 mod empty_cycles;
+mod explain;
 mod files;
 mod fires;
 mod freeze;
