@@ -6,6 +6,7 @@ mod definitions;
 mod events;
 mod instances;
 mod revisions;
+mod simulation;
 mod tasks;
 
 use axum::Router;
@@ -19,7 +20,7 @@ use super::problem::Problem;
 use super::state::App;
 
 /// Paths, for the hint that an unknown one gets.
-const PATHS: [&str; 38] = [
+const PATHS: [&str; 39] = [
     "/tasks",
     "/tasks/{id}",
     "/tasks/{id}/instances",
@@ -54,6 +55,7 @@ const PATHS: [&str; 38] = [
     "/reload",
     "/shutdown",
     "/next",
+    "/simulation-basis",
     "/version",
     "/v1/tasks",
     "/v1/instances",
@@ -99,6 +101,7 @@ fn table() -> Router<App> {
         .route("/events/{name}", post(events::emit))
         .route("/fires", get(events::fires))
         .route("/next", get(events::next))
+        .route("/simulation-basis", get(simulation::basis))
         .route("/executors", get(daemon::executors))
         .route("/queues", get(daemon::queues))
         .route("/queues/{name}/pause", post(daemon::pause_queue))

@@ -11,6 +11,7 @@ use super::instance::Instance;
 use super::plan::PlanView;
 use super::priority::Priority;
 use super::record::{Revision, Target};
+use super::simulation::Basis;
 use super::spec::JsonMap;
 use super::spec_error::SpecError;
 use super::time::Timestamp;
@@ -165,6 +166,8 @@ pub enum Request {
         /// They are all that the directory would hold; else they join or replace what is there.
         whole: bool,
     },
+    /// What a simulation starts from, as far as the core knows it: without a history.
+    SimulationBasis,
     /// Stop the daemon.
     Shutdown(StopMode),
 }
@@ -244,6 +247,8 @@ pub enum Reply {
     Next(Vec<NextFire>),
     /// To `Plan`.
     Plan(Box<PlanView>),
+    /// To `SimulationBasis`.
+    SimulationBasis(Box<Basis>),
 }
 
 /// A change of the spec directory that somebody asked for at the door.

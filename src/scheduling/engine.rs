@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::answers;
+use super::basis;
 use super::forecast;
 use super::lifecycle::{
     admit, arrive, backfill, cancel, clock, connect, definitions, dispatch, emit, pause, priority,
@@ -24,7 +25,7 @@ use crate::model::time::Timestamp;
 /// `Effects::commit` durable, then carries out `Effects::commands`, in this order.
 #[derive(Debug, Clone)]
 pub struct Engine {
-    state: State,
+    pub(super) state: State,
 }
 
 impl Engine {
@@ -189,6 +190,9 @@ fn answer(turn: &mut Turn<'_>, request: Request) -> Answer {
         Request::Unpin { task } => rollback::unpin(turn, &task),
         Request::Plan { files, whole } => {
             Ok(Reply::Plan(Box::new(forecast::plan(turn.state, turn.now, files, whole))))
+        }
+        Request::SimulationBasis => {
+            Ok(Reply::SimulationBasis(Box::new(basis::basis(turn.state, turn.now))))
         }
         Request::Shutdown(mode) => {
             stop::request(turn, mode);

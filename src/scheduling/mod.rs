@@ -9,10 +9,12 @@
 //! waits), `queue`, `roster` and `scheduler` (what starts next, where), `agenda` (what is due
 //! when), `nominal` (a time trigger's times, counted), `zones`, `state` (all of it), `turn` (the only road to change it), `lifecycle` (one file per
 //! verb), `answers` and `forecast` (what can be asked),
-//! `check` (a set of files, without a daemon).
+//! `check` (a set of files, without a daemon), `simulate` (the coming night, told by the engine) and
+//! `basis` (what it starts from).
 
 mod agenda;
 mod answers;
+mod basis;
 mod check;
 mod ended;
 mod engine;
@@ -28,6 +30,7 @@ mod retry;
 mod rollout;
 mod roster;
 mod scheduler;
+mod simulate;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -36,4 +39,5 @@ mod zones;
 
 pub use check::{SetFaults, check_set};
 pub use engine::Engine;
+pub use simulate::{Scenario, SimulationError, simulate};
 pub use state::Process;

@@ -38,6 +38,8 @@ mod reload;
 #[cfg(test)]
 mod seed;
 #[cfg(test)]
+mod simulate;
+#[cfg(test)]
 mod stop;
 #[cfg(test)]
 mod triggers;

@@ -25,6 +25,7 @@ use super::PATHS;
 
 mod apply;
 mod definitions;
+mod simulation;
 
 struct Answered {
     status: StatusCode,

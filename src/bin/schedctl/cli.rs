@@ -11,6 +11,7 @@ use crate::time_text::{self, When};
 mod backfill;
 mod definitions;
 mod format;
+mod simulate;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -21,6 +22,7 @@ pub(crate) use definitions::{
     ValidateArgs,
 };
 pub(crate) use format::{Color, Format};
+pub(crate) use simulate::{By, EventArg, SimulateArgs};
 
 /// Talks to schedd, the task scheduler of this machine.
 #[derive(Debug, Parser)]
@@ -85,6 +87,8 @@ pub(crate) enum Verb {
     Backfill(BackfillArgs),
     /// Show coming runs, or those of any cron expression without a daemon
     Next(NextArgs),
+    /// Show what the coming night is going to be: waits, late tasks, collisions
+    Simulate(Box<SimulateArgs>),
     /// Show the ledger of a task's nominal fires and what became of each
     Fires(FiresArgs),
     /// Print the append-only log

@@ -3,6 +3,7 @@
 mod cli;
 mod clock;
 mod exit;
+mod gantt;
 mod json_text;
 mod output;
 mod render;
@@ -80,6 +81,7 @@ fn ask(session: &Session, verb: &Verb) -> Result<Exit, Failure> {
         Verb::Emit(args) => verbs::emit::emit(session, args),
         Verb::Backfill(args) => verbs::backfill::backfill(session, args),
         Verb::Next(args) => verbs::next::next(session, args),
+        Verb::Simulate(args) => verbs::simulate::simulate(session, args),
         Verb::Fires(args) => verbs::fires::fires(session, args),
         Verb::Events(args) => verbs::events::events(session, args),
         Verb::Validate(args) => verbs::validate::validate(&session.output, args),

@@ -57,7 +57,8 @@ pub(in super::super) fn keep(turn: &mut Turn<'_>, keyed: Keyed, answer: &Answer)
             | Reply::Queues(_)
             | Reply::Executors(_)
             | Reply::Next(_)
-            | Reply::Plan(_),
+            | Reply::Plan(_)
+            | Reply::SimulationBasis(_),
         )
         | Err(_) => return,
     };
@@ -92,6 +93,7 @@ fn text(request: &Request) -> Option<String> {
         | Request::Executors
         | Request::Next { .. }
         | Request::Plan { .. }
+        | Request::SimulationBasis
         | Request::Shutdown(_) => None,
     }
 }

@@ -20,6 +20,7 @@ mod registry;
 mod repeat;
 mod rollback;
 mod rollout;
+mod simulate;
 mod waves;
 
 use crate::model::fixture;
