@@ -5,7 +5,7 @@
 
 mod marks;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
@@ -106,6 +106,9 @@ impl Chart<'_> {
         let mut left = BARS_MAX;
         for (at, (task, instances)) in rows.iter().take(shown).enumerate() {
             self.row(TOP + ROW * float(at), task, instances, &mut left);
+            if deadlines.of.contains_key(*task) {
+                self.own_deadlines(TOP + ROW * float(at), instances);
+            }
         }
         self.deadline(deadlines);
         self.slots();
@@ -237,6 +240,20 @@ impl Chart<'_> {
             for attempt in attempts {
                 self.bar(y, instance, attempt);
             }
+        }
+    }
+
+    /// Deadlines of a task that has its own.
+    fn own_deadlines(&mut self, y: f64, instances: &[&SimulatedInstance]) {
+        let within = |at: &Timestamp| (self.view.from..self.view.to).contains(at);
+        let times: BTreeSet<Timestamp> =
+            instances.iter().filter_map(|i| i.deadline).filter(within).collect();
+        for at in times {
+            let (x, under) = (self.x(at), y + ROW);
+            self.put(&format!(
+                "<line x1=\"{x:.1}\" y1=\"{y:.1}\" x2=\"{x:.1}\" y2=\"{under:.1}\" \
+                 stroke=\"{LATE}\" stroke-width=\"2\"/>"
+            ));
         }
     }
 

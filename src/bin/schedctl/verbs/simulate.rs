@@ -78,8 +78,8 @@ fn scenario(session: &Session, args: &SimulateArgs) -> Result<Option<Scenario>, 
         Some(when) => Some(resolve(when, output.now, session, "--from")?),
         None => None,
     };
-    let basis = basis(session, args, asked_from.unwrap_or(output.now))?;
-    let from = asked_from.unwrap_or(basis.at);
+    let (basis, now) = basis(session, args, asked_from.unwrap_or(output.now))?;
+    let from = asked_from.unwrap_or(now);
     let to = match args.to {
         Some(when) => resolve(when, from, session, "--to")?,
         None => from.plus(DAY),
@@ -118,7 +118,12 @@ fn scenario(session: &Session, args: &SimulateArgs) -> Result<Option<Scenario>, 
         }
     }
     let event = |one: &crate::cli::EventArg| {
-        Ok((resolve(one.at, from, session, "--event")?, one.name.clone()))
+        let at = resolve(one.at, from, session, "--event")?;
+        if !(from..to).contains(&at) {
+            let name = &one.name;
+            return Err(usage(format!("--event {name}={at} is not between {from} and {to}")));
+        }
+        Ok((at, one.name.clone()))
     };
     let events = args.event.iter().map(event).collect::<Result<Vec<_>, Failure>>()?;
     Ok(Some(Scenario {
@@ -145,8 +150,12 @@ fn resolve(
         .ok_or_else(|| usage(format!("{option} lies outside the calendar's years")))
 }
 
-/// What the daemon remembers; with definitions of its own the simulation needs none.
-fn basis(session: &Session, args: &SimulateArgs, from: Timestamp) -> Result<Basis, Failure> {
+/// What the daemon remembers, as of when; with definitions of its own the simulation needs none.
+fn basis(
+    session: &Session,
+    args: &SimulateArgs,
+    from: Timestamp,
+) -> Result<(Basis, Timestamp), Failure> {
     let configured = |file| -> Result<_, Failure> {
         let config = Config::load(file)
             .map_err(|e| Failure::said(validate::exit_of(&e), validate::in_full(&e)))?;
@@ -158,14 +167,15 @@ fn basis(session: &Session, args: &SimulateArgs, from: Timestamp) -> Result<Basi
                 basis.settings = configured(Some(file.as_path()))?;
                 basis.task_types = basis.settings.task_types.keys().cloned().collect();
             }
-            Ok(basis)
+            let at = basis.at;
+            Ok((basis, at))
         }
         Err(failure) if failure.exit() == Exit::Unreachable && !args.specs.is_empty() => {
             note(&format!(
-                "there is no history, {}: every task takes as long as --assume says",
+                "{}; without a daemon there is no history: every task takes as long as --assume says",
                 failure.text()
             ));
-            Ok(Basis::bare(from, configured(args.config.as_deref())?))
+            Ok((Basis::bare(from, configured(args.config.as_deref())?), from))
         }
         Err(failure) => Err(failure),
     }

@@ -140,6 +140,20 @@ fn a_chart_has_a_bar_per_attempt_a_deadline_and_the_slots() {
     assert_eq!(text.matches(">deadline</text>").count(), 1);
     assert!(text.contains(">06:00</text>") && text.contains("at most 1 of 1<"), "{text}");
     assert!(text.trim_end().ends_with("</svg>"));
+    // A task's own deadline stands in its row, the third.
+    let noon = DeadlineTime::Daily(Time::constant(12, 0, 0, 0));
+    let task = TaskId::parse("report.t.v1").unwrap();
+    let of = BTreeMap::from([(task, noon)]);
+    let mut view = night();
+    for instance in &mut view.instances {
+        instance.deadline = Some(view.from.plus(Duration::from_secs(12 * 3600)));
+    }
+    let text = gantt::svg(&view, &Deadlines { of, ..Deadlines::none() }, &TimeZone::UTC);
+    assert_eq!(
+        text.matches("stroke-width=\"2\"/>").count(),
+        2,
+        "the legend's and this one: {text}"
+    );
 }
 
 #[test]

@@ -100,6 +100,9 @@ fn a_span_that_is_none_or_too_long_is_a_matter_of_usage() {
     }
     let good = "--from 2026-12-01T00:00:00Z --to 2027-01-01T00:00:00Z";
     assert_eq!(daemon.run(&format!("schedctl simulate {good}")).unwrap(), Exit::Good);
+    let outside = "--event go=2027-01-01T00:00:00Z";
+    let failure = daemon.run(&format!("schedctl simulate {good} {outside}")).unwrap_err();
+    assert_eq!(failure.exit(), Exit::Usage);
     // A duration counts from the beginning.
     let good = "--from 2036-12-01T00:00:00Z --to 8h";
     assert_eq!(daemon.run(&format!("schedctl simulate {good}")).unwrap(), Exit::Good);
