@@ -1,6 +1,7 @@
 //! How long a simulated attempt takes, and how it ends.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Included, Unbounded};
 use std::time::Duration;
 
 use crate::model::event::{Outcome, TaskResult};
@@ -87,8 +88,12 @@ impl Runtimes {
 
     /// A new version is taken to do as the newest other one of its task did.
     fn of_another_version(&self, task: &TaskId) -> Option<&TaskHistory> {
-        let same = |h: &&TaskHistory| h.task_id.base() == task.base();
-        self.history.values().filter(same).max_by_key(|h| h.task_id.version())
+        let prefix = format!("{}.v", task.base());
+        let from = (Included(prefix.as_str()), Unbounded);
+        let near = self.history.range::<str, _>(from).map(|(_, history)| history);
+        near.take_while(|h| h.task_id.as_str().starts_with(&prefix))
+            .filter(|h| h.task_id.base() == task.base())
+            .max_by_key(|h| h.task_id.version())
     }
 
     /// Tasks whose attempts took as long as was assumed for all without a history.
