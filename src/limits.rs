@@ -133,6 +133,22 @@ pub const HEARTBEATS_MISSED_MAX: u32 = 3;
 pub const REQUEUES_MAX: u32 = 3;
 /// Times that a start which failed for want of resources is tried again.
 pub const SPAWN_RETRIES_MAX: u32 = 10;
+/// Days that a simulation may span.
+pub const SIMULATION_DAYS_MAX: u32 = 31;
+/// Instances that a simulation may hold.
+pub const SIMULATION_INSTANCES_MAX: usize = 200_000;
+/// Events that a simulation may take.
+pub const SIMULATION_STEPS_MAX: usize = 4_000_000;
+/// How long before its beginning a simulation may take up what runs and waits now.
+pub const SIMULATION_RUN_UP: Duration = Duration::from_secs(24 * 3600);
+/// Times at which most fires come together that a simulation tells, and tasks that it names at each.
+pub const SIMULATION_PEAKS_MAX: usize = 10;
+/// Past instances of a task from which a simulation learns how long it takes.
+pub const SIMULATION_SAMPLES_MAX: usize = 50;
+/// Those of all tasks together.
+pub const SIMULATION_SAMPLES_ALL_MAX: usize = 100_000;
+/// How old an ended instance may be that an edge of a simulated one can still bind to.
+pub const SIMULATION_ENDED_KEPT: Duration = Duration::from_secs(3 * 24 * 3600);
 
 const _: () = assert!(BATCH_MAX <= EVENT_QUEUE);
 const _: () = assert!(RESULT_BYTES_MAX < FRAME_BYTES_MAX);

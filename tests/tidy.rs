@@ -576,7 +576,7 @@ mod documents {
     use super::*;
 
     /// Files whose commands and samples must be real.
-    const DOCUMENTS: [&str; 3] = ["README.md", "docs/spec.md", "docs/waves.md"];
+    const DOCUMENTS: [&str; 4] = ["README.md", "docs/spec.md", "docs/waves.md", "docs/simulate.md"];
 
     fn config(path: &str) -> Config {
         let full = root().join(path);

@@ -8,6 +8,7 @@ mod explain;
 mod instances;
 mod retry;
 mod revisions;
+mod simulation;
 mod tasks;
 
 use axum::Router;
@@ -21,7 +22,7 @@ use super::problem::Problem;
 use super::state::App;
 
 /// Paths, for the hint that an unknown one gets.
-const PATHS: [&str; 42] = [
+const PATHS: [&str; 43] = [
     "/tasks",
     "/tasks/{id}",
     "/tasks/{id}/instances",
@@ -60,6 +61,7 @@ const PATHS: [&str; 42] = [
     "/reload",
     "/shutdown",
     "/next",
+    "/simulation-basis",
     "/version",
     "/v1/tasks",
     "/v1/instances",
@@ -109,6 +111,7 @@ fn table() -> Router<App> {
         .route("/events/{name}", post(events::emit))
         .route("/fires", get(events::fires))
         .route("/next", get(events::next))
+        .route("/simulation-basis", get(simulation::basis))
         .route("/executors", get(daemon::executors))
         .route("/queues", get(daemon::queues))
         .route("/queues/{name}/pause", post(daemon::pause_queue))

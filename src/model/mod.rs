@@ -31,6 +31,7 @@ pub mod record;
 pub mod request;
 pub mod schema;
 pub mod settings;
+pub mod simulation;
 pub mod spec;
 pub mod spec_error;
 pub mod suggest;

@@ -13,6 +13,7 @@ use super::instance::Instance;
 use super::plan::PlanView;
 use super::priority::Priority;
 use super::record::{Revision, Target};
+use super::simulation::Basis;
 use super::spec::JsonMap;
 use super::spec_error::SpecError;
 use super::time::Timestamp;
@@ -205,6 +206,8 @@ pub enum Request {
     },
     /// The definitions in force and what comes after what.
     Graph,
+    /// What a simulation starts from, as far as the core knows it: without a history.
+    SimulationBasis,
     /// Stop the daemon.
     Shutdown(StopMode),
 }
@@ -294,6 +297,8 @@ pub enum Reply {
     TaskExplanation(Box<TaskExplanation>),
     /// To `Graph`.
     Graph(Box<GraphView>),
+    /// To `SimulationBasis`.
+    SimulationBasis(Box<Basis>),
 }
 
 /// A change of the spec directory that somebody asked for at the door.

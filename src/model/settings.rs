@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::id::{ExecutorId, QueueName};
 use super::priority::Level;
 use super::request::StopMode;
+use super::time::millis;
 
 /// The part of the configuration that the core and the executors' environment need.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Settings {
     /// Zone of tasks that name none; an IANA name.
     pub timezone: String,
@@ -18,7 +20,8 @@ pub struct Settings {
     pub executors: Vec<ExecutorSettings>,
     /// Queues; `default` is always among them.
     pub queues: Vec<QueueSettings>,
-    /// Types beside the built-in ones.
+    /// Types beside the built-in ones. Not told: their environment may hold what is secret.
+    #[serde(skip)]
     pub task_types: BTreeMap<String, TaskType>,
     /// Running instances per owner.
     pub owner_quota: BTreeMap<String, u32>,
@@ -29,6 +32,7 @@ pub struct Settings {
     /// What a stop does with running tasks.
     pub on_stop: StopMode,
     /// Period of an executor's heartbeat.
+    #[serde(rename = "heartbeatMs", with = "millis")]
     pub heartbeat: Duration,
 }
 
@@ -47,7 +51,8 @@ pub const fn days(days: u32) -> Duration {
 }
 
 /// One executor.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ExecutorSettings {
     /// Its id.
     pub id: ExecutorId,
@@ -69,7 +74,8 @@ impl ExecutorSettings {
 }
 
 /// One queue.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct QueueSettings {
     /// Its name.
     pub name: QueueName,
@@ -90,7 +96,8 @@ impl QueueSettings {
 }
 
 /// Who inside a queue goes first (requirement D3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Discipline {
     /// The lower priority number, always.
     #[default]

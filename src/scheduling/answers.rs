@@ -89,7 +89,7 @@ pub(super) fn schedule(state: &State, spec: &TaskSpec) -> String {
     parts.join("; ")
 }
 
-fn trigger_text(trigger: &Trigger) -> String {
+pub(super) fn trigger_text(trigger: &Trigger) -> String {
     match &trigger.when {
         TriggerKind::Cron(t) => t.expr.as_str().to_owned(),
         TriggerKind::Every(t) => format!("every {:?}", t.period),

@@ -28,6 +28,11 @@ impl EmptyCycles {
         self.of.get(task)?.get(cycle.date())?.get(cycle)
     }
 
+    /// All of them.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &EmptyCycle> {
+        self.of.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values)
+    }
+
     /// Those of a task.
     pub(super) fn of(&self, task: &TaskId) -> impl Iterator<Item = &EmptyCycle> {
         let dates = self.of.get(task).into_iter().flat_map(BTreeMap::values);

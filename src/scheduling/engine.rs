@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::answers;
+use super::basis;
 use super::explain;
 use super::forecast;
 use super::lifecycle::{
@@ -25,7 +26,7 @@ use crate::model::time::Timestamp;
 /// `Effects::commit` durable, then carries out `Effects::commands`, in this order.
 #[derive(Debug, Clone)]
 pub struct Engine {
-    state: State,
+    pub(super) state: State,
 }
 
 impl Engine {
@@ -214,6 +215,9 @@ fn answer(turn: &mut Turn<'_>, request: Request) -> Answer {
         }
         Request::ExplainTask { task, at } => explain::task(turn.state, turn.now, &task, at),
         Request::Graph => Ok(Reply::Graph(Box::new(explain::graph(turn.state)))),
+        Request::SimulationBasis => {
+            Ok(Reply::SimulationBasis(Box::new(basis::basis(turn.state, turn.now))))
+        }
         Request::Shutdown(mode) => {
             stop::request(turn, mode);
             Ok(Reply::Done)

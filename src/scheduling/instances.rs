@@ -86,6 +86,11 @@ impl InstanceTable {
         self.open.values().map(Arc::as_ref)
     }
 
+    /// The same, to be kept.
+    pub(super) fn shared_open(&self) -> impl Iterator<Item = &Arc<Instance>> {
+        self.open.values()
+    }
+
     /// Open instances of a task, oldest first.
     pub(super) fn open_of(&self, task: &TaskId) -> impl Iterator<Item = &Instance> {
         self.open_of.get(task).into_iter().flat_map(BTreeMap::values).filter_map(|id| self.get(id))

@@ -11,10 +11,12 @@
 //! `order` (these kept with the rows), `agenda` (what is due
 //! when), `nominal` (a time trigger's times, counted), `zones`, `state` (all of it), `turn` (the only road to change it), `lifecycle` (one file per
 //! verb), `answers`, `explain` and `forecast` (what can be asked),
-//! `check` (a set of files, without a daemon).
+//! `check` (a set of files, without a daemon), `simulate` (the coming night, told by the engine) and
+//! `basis` (what it starts from).
 
 mod agenda;
 mod answers;
+mod basis;
 mod check;
 mod data_waits;
 mod edges;
@@ -38,6 +40,7 @@ mod rollout;
 mod roster;
 mod round_robin;
 mod scheduler;
+mod simulate;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -46,4 +49,5 @@ mod zones;
 
 pub use check::{SetFaults, check_set};
 pub use engine::Engine;
+pub use simulate::{Scenario, SimulationError, simulate};
 pub use state::Process;

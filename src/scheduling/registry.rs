@@ -69,6 +69,11 @@ impl Registry {
         self.revisions.get(&(task.clone(), revision))
     }
 
+    /// The revisions in use.
+    pub(super) fn revisions(&self) -> impl Iterator<Item = &Revision> {
+        self.revisions.values()
+    }
+
     /// All definitions in force.
     pub(super) fn specs(&self) -> impl Iterator<Item = &Arc<TaskSpec>> {
         self.in_force.values()

@@ -44,6 +44,8 @@ mod reload;
 #[cfg(test)]
 mod seed;
 #[cfg(test)]
+mod simulate;
+#[cfg(test)]
 mod steer;
 #[cfg(test)]
 mod stop;

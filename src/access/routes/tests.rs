@@ -27,6 +27,7 @@ use super::PATHS;
 mod apply;
 mod definitions;
 mod explain;
+mod simulation;
 
 struct Answered {
     status: StatusCode,

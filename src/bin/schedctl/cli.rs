@@ -13,6 +13,7 @@ mod control;
 mod definitions;
 mod explain;
 mod format;
+mod simulate;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -27,6 +28,7 @@ pub(crate) use definitions::{
 };
 pub(crate) use explain::{ExplainArgs, GraphArgs, GraphFormat};
 pub(crate) use format::{Color, Format};
+pub(crate) use simulate::{By, EventArg, SimulateArgs};
 pub(crate) use values::PriorityWish;
 
 /// Talks to schedd, the task scheduler of this machine.
@@ -94,6 +96,8 @@ pub(crate) enum Verb {
     Backfill(BackfillArgs),
     /// Show coming runs, or those of any cron expression without a daemon
     Next(NextArgs),
+    /// Show what the coming night is going to be: waits, late tasks, collisions
+    Simulate(Box<SimulateArgs>),
     /// Show the ledger of a task's nominal fires and what became of each
     Fires(FiresArgs),
     /// Say why an instance waits or how it ended, or why a task has none

@@ -3,6 +3,7 @@
 mod cli;
 mod clock;
 mod exit;
+mod gantt;
 mod json_text;
 mod output;
 mod render;
@@ -81,6 +82,7 @@ fn ask(session: &Session, verb: &Verb) -> Result<Exit, Failure> {
         Verb::Emit(args) => verbs::emit::emit(session, args),
         Verb::Backfill(args) => verbs::backfill::backfill(session, args),
         Verb::Next(args) => verbs::next::next(session, args),
+        Verb::Simulate(args) => verbs::simulate::simulate(session, args),
         Verb::Fires(args) => verbs::fires::fires(session, args),
         Verb::Explain(args) => verbs::explain::explain(session, args),
         Verb::Graph(args) => verbs::graph::graph(session, args),

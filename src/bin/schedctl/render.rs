@@ -14,6 +14,7 @@ pub(crate) mod definition;
 pub(crate) mod event;
 pub(crate) mod graph;
 pub(crate) mod instance;
+pub(crate) mod simulation;
 pub(crate) mod status;
 pub(crate) mod task;
 #[cfg(test)]

@@ -20,6 +20,7 @@ pub(crate) mod rollback;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod show;
+pub(crate) mod simulate;
 pub(crate) mod status;
 #[cfg(test)]
 mod tests;

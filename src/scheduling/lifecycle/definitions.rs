@@ -142,14 +142,15 @@ fn load(turn: &mut Turn<'_>, offer: Offer) {
 /// fire for whom may be another matter now (docs/waves.md, rule 16).
 fn beside(turn: &Turn<'_>, changed: &Changed) -> Vec<Arc<TaskSpec>> {
     let registry = &turn.state.registry;
-    let mut bases: BTreeMap<&str, Vec<&Arc<TaskSpec>>> = BTreeMap::new();
+    let shares = |spec: &Arc<TaskSpec>| spec.rollout.is_some();
+    let mut bases: BTreeMap<&str, bool> = BTreeMap::new();
     for (id, before) in changed {
-        bases.entry(id.base()).or_default().extend(before);
+        *bases.entry(id.base()).or_default() |= before.as_ref().is_some_and(shares);
     }
     let mut found = Vec::new();
-    for (base, before) in bases {
+    for (base, shared_before) in bases {
         let versions: Vec<&Arc<TaskSpec>> = registry.versions(base).collect();
-        if versions.iter().copied().chain(before).any(|spec| spec.rollout.is_some()) {
+        if shared_before || versions.iter().copied().any(shares) {
             let others = versions.into_iter().filter(|s| !changed.contains_key(&s.task_id));
             found.extend(others.cloned());
         }

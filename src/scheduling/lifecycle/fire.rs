@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::super::fill;
 use super::super::state::State;
 use super::super::turn::Turn;
+use super::cancel;
 use super::wave::{self, Birth, Made};
-use super::{cancel, dispatch};
 use crate::model::cycle::{Cycle, CycleUnit};
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::{Cause, Instance, InstanceState, Stopping};
@@ -103,9 +103,9 @@ pub(super) fn regardless(
     let key = trigger.key();
     let happening = Happening { trigger, cause, at, identity: &key };
     let made = make(turn, spec, happening);
-    // What this fire made READY starts before the next fire looks at what is running.
+    // The next fire finds it READY, or waiting. It starts once all of this time have fired: the order
+    // of the queue decides then, not the order of the fires (requirement D1).
     super::admit::all(turn);
-    dispatch::all(turn);
     matches!(made, Some(Ok(_)))
 }
 

@@ -63,7 +63,8 @@ pub(in super::super) fn keep(turn: &mut Turn<'_>, keyed: Keyed, answer: &Answer)
             | Reply::Plan(_)
             | Reply::Explanation(_)
             | Reply::TaskExplanation(_)
-            | Reply::Graph(_),
+            | Reply::Graph(_)
+            | Reply::SimulationBasis(_),
         )
         | Err(_) => return,
     };
@@ -109,6 +110,7 @@ fn text(request: &Request) -> Option<String> {
         | Request::Explain(_)
         | Request::ExplainTask { .. }
         | Request::Graph
+        | Request::SimulationBasis
         | Request::Shutdown(_) => None,
     }
 }

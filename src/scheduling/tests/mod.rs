@@ -31,6 +31,7 @@ mod repeat;
 mod retry;
 mod rollback;
 mod rollout;
+mod simulate;
 mod skip;
 mod waits;
 mod waves;

@@ -315,3 +315,17 @@ fn the_executor_that_fits_and_has_most_room_is_taken() {
     let taken = [at(), at(), at(), at(), at(), at()].map(|id| id.unwrap_or_default());
     assert_eq!(taken, ["big", "local", "big", "local", "big", ""]);
 }
+
+/// Requirement D1: the order of the queue decides between fires of one instant, not the order in
+/// which they happen.
+#[test]
+fn of_what_fires_at_one_instant_the_most_urgent_starts() {
+    let at_midnight = |name, priority| TaskSpec {
+        triggers: vec![super::build::cron("0 0 * * *")],
+        ..with(name, priority)
+    };
+    let mut bench = Bench::bare(settings(&[("local", 1)], &[("default", 1, None)]));
+    bench.specs(vec![at_midnight("a", 5), at_midnight("b", 0), at_midnight("c", 4)]);
+    bench.pass(24 * 3600 * 1000);
+    assert_eq!(one_by_one(&mut bench), ["b", "c", "a"]);
+}

@@ -14,6 +14,7 @@ use crate::render::tests::{instance_json, output, task_view};
 use crate::session::Session;
 
 mod definitions;
+mod simulate;
 
 /// Answers one connection: what was asked, and where the answer goes.
 type Answer = Box<dyn Fn(&str, &mut UnixStream) + Send + Sync>;

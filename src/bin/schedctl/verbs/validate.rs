@@ -92,14 +92,14 @@ fn context(file: Option<&Path>) -> Result<(SpecContext, Option<PathBuf>), Failur
     }
 }
 
-fn exit_of(error: &ConfigError) -> Exit {
+pub(super) fn exit_of(error: &ConfigError) -> Exit {
     match error {
         ConfigError::Read { source, .. } if source.kind() == ErrorKind::NotFound => Exit::NotFound,
         ConfigError::Read { .. } | ConfigError::Invalid(_) => Exit::Refused,
     }
 }
 
-fn in_full(error: &ConfigError) -> String {
+pub(super) fn in_full(error: &ConfigError) -> String {
     let cause = std::error::Error::source(error);
     cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }
