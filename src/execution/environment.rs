@@ -151,7 +151,7 @@ fn environment(
         ("PARAMS", Value::Object(merged).to_string()),
         ("STATIC_PARAMS", json(&instance.static_params)),
         ("RUNTIME_PARAMS", json(&instance.runtime_params)),
-        ("DEPS", dispatch.deps.to_string()),
+        ("DEPS", dispatch.deps.to_value().to_string()),
         ("RESULT", result.to_owned()),
     ];
     env.extend(ours.map(|(name, value)| (format!("SCHED_{name}"), value)));

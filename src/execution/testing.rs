@@ -89,7 +89,7 @@ pub(super) fn dispatch(task_type: &str, handler: &str, args: &[&str]) -> Dispatc
         of,
         spec: Arc::new(spec),
         timezone: "Asia/Shanghai".to_owned(),
-        deps: serde_json::json!({}),
+        deps: crate::model::deps::Deps::default(),
         settings: Arc::new(settings(Duration::from_secs(5))),
     }
 }

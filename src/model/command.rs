@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
+use super::deps::Deps;
 use super::event::AttemptRef;
 use super::id::{ExecutorId, InstanceId, LogSeq, ReplyTo, TaskId};
 use super::instance::Instance;
@@ -123,7 +122,7 @@ pub struct Dispatch {
     /// The zone of the task, an IANA name.
     pub timezone: String,
     /// `SCHED_DEPS`: per upstream task its instance, state, parameters, output and found outputs.
-    pub deps: Value,
+    pub deps: Deps,
     /// Types from the configuration.
     pub settings: Arc<Settings>,
 }

@@ -8,6 +8,7 @@ pub mod command;
 pub mod condition;
 pub mod cron;
 pub mod cycle;
+pub mod deps;
 pub mod distance;
 pub mod empty_cycle;
 pub mod engines;

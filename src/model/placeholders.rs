@@ -1,8 +1,7 @@
 //! What placeholders stand for (contract §2): one table, wherever they are filled in.
 
-use serde_json::Value;
-
 use super::cycle::Cycle;
+use super::deps::Deps;
 use super::id::InstanceId;
 use super::instance::{Cause, Instance};
 use super::params::{self, placeholder_text};
@@ -27,8 +26,8 @@ pub struct Known<'a> {
     pub params: &'a JsonMap,
     /// What made it: the file's path, the event's parameters.
     pub trigger: &'a Cause,
-    /// `{taskId: {"output": {…}}}` of the direct upstreams, once they have ended.
-    pub deps: Option<&'a Value>,
+    /// The direct upstreams, once they have ended.
+    pub deps: Option<&'a Deps>,
 }
 
 impl<'a> Known<'a> {
@@ -38,7 +37,7 @@ impl<'a> Known<'a> {
         spec: &'a TaskSpec,
         i: &'a Instance,
         params: &'a JsonMap,
-        deps: Option<&'a Value>,
+        deps: Option<&'a Deps>,
     ) -> Self {
         Self {
             spec,
@@ -105,9 +104,11 @@ impl<'a> Known<'a> {
 }
 
 /// `TASKID.output.NAME`; a task id may itself hold dots and the word `output`.
-fn upstream_output(deps: &Value, rest: &str) -> Option<String> {
+fn upstream_output(deps: &Deps, rest: &str) -> Option<String> {
     rest.match_indices(".output.").find_map(|(at, between)| {
         let name = rest.get(at + between.len()..)?;
-        deps.get(rest.get(..at)?)?.get("output")?.get(name).map(placeholder_text)
+        let task = rest.get(..at)?;
+        let dep = deps.0.iter().find(|dep| dep.task_id.as_str() == task)?;
+        dep.output.as_ref()?.get(name).map(placeholder_text)
     })
 }

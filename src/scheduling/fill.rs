@@ -1,10 +1,9 @@
 //! Values of placeholders and of parameters, as the core fills them in (contract §2).
 
-use serde_json::Value;
-
 use super::edges::{self, Verdict};
 use super::state::State;
-use crate::model::instance::Instance;
+use crate::model::deps::{Dep, Deps};
+use crate::model::instance::{Edge, Instance};
 use crate::model::params;
 use crate::model::placeholders::Known;
 use crate::model::spec::{JsonMap, TaskSpec};
@@ -44,28 +43,21 @@ pub(super) fn texts(errors: &[params::ParamError]) -> String {
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// `SCHED_DEPS`: per upstream task its instance, state, parameters, output, the files that were found
-/// of its outputs, and whether what was waited for has come, which a degraded run must know.
-pub(super) fn deps(state: &State, i: &Instance) -> Value {
-    let mut deps = JsonMap::new();
+/// What an instance is told of its upstreams.
+pub(super) fn deps(state: &State, i: &Instance) -> Deps {
     let spec = state.spec_of(i);
-    for (at, edge) in i.edges.iter().enumerate() {
+    let table = &state.instances;
+    let one = |(at, edge): (usize, &Edge)| {
         let id = edge.instance_id.as_ref();
-        let result = id.and_then(|id| state.instances.result_of(id));
-        let ended = id.and_then(|id| state.instances.state_of(id));
-        let outputs = id.and_then(|id| state.instances.outputs_of(id));
-        let found = outputs.filter(|outputs| outputs.found.is_some());
-        deps.insert(
-            edge.task_id.to_string(),
-            serde_json::json!({
-                "instanceId": id,
-                "state": ended.map(|(state, _)| state),
-                "params": result.map(|(params, _)| params),
-                "satisfied": edges::of_edge(state, spec.as_deref(), i, at) == Verdict::Satisfied,
-                "output": result.and_then(|(_, output)| output),
-                "outputs": found.map_or(&[][..], |outputs| &outputs.paths),
-            }),
-        );
-    }
-    Value::Object(deps)
+        Dep {
+            task_id: edge.task_id.clone(),
+            instance_id: id.cloned(),
+            state: id.and_then(|id| table.state_of(id)).map(|(state, _)| state),
+            params: id.and_then(|id| table.params_of(id)).cloned(),
+            output: id.and_then(|id| table.result_of(id)?.1).cloned(),
+            outputs: id.and_then(|id| table.outputs_of(id)).cloned(),
+            satisfied: edges::of_edge(state, spec.as_deref(), i, at) == Verdict::Satisfied,
+        }
+    };
+    Deps(i.edges.iter().enumerate().map(one).collect())
 }

@@ -162,6 +162,12 @@ impl InstanceTable {
         open.or_else(|| self.ended.get(id).map(|e| &e.cycle))
     }
 
+    /// The runtime parameters of an instance, to be kept.
+    pub(super) fn params_of(&self, id: &InstanceId) -> Option<&Arc<JsonMap>> {
+        let open = self.get(id).map(|i| &i.runtime_params);
+        open.or_else(|| self.ended.get(id).map(|e| &e.runtime_params))
+    }
+
     /// Parameters and output of an instance.
     pub(super) fn result_of(&self, id: &InstanceId) -> Option<(&JsonMap, Option<&Value>)> {
         let open = self.open.get(id).map(|i| (&*i.runtime_params, i.output.as_ref()));

@@ -4,7 +4,9 @@ use serde_json::json;
 
 use super::super::testing::dispatch;
 use super::*;
-use crate::model::instance::Cause;
+use crate::model::deps::{Dep, Deps};
+use crate::model::id::{InstanceId, TaskId};
+use crate::model::instance::{Cause, InstanceState};
 use crate::model::settings::TaskType;
 use crate::model::spec::TaskSpec;
 
@@ -57,7 +59,7 @@ fn the_environment_is_the_contracts() {
     Arc::make_mut(&mut given.instance).runtime_params =
         Arc::new(runtime.as_object().unwrap().clone());
     Arc::make_mut(&mut given.instance).degraded = true;
-    given.deps = json!({"up.v1": {"state": "SUCCEEDED"}});
+    given.deps = upstream("up.v1", json!({}));
     let given = with_spec(given, |s| {
         s.env.insert("EXTRA".to_owned(), Template::parse("e").unwrap());
     });
@@ -71,7 +73,10 @@ fn the_environment_is_the_contracts() {
         ("SCHED_DATE", "2026-11-30"),
         ("SCHED_DEDUP_KEY", ""),
         ("SCHED_DEGRADED", "1"),
-        ("SCHED_DEPS", r#"{"up.v1":{"state":"SUCCEEDED"}}"#),
+        (
+            "SCHED_DEPS",
+            r#"{"up.v1":{"instanceId":"01a","output":{},"outputs":[],"params":{},"satisfied":true,"state":"SUCCEEDED"}}"#,
+        ),
         ("SCHED_HANDLER", "true"),
         ("SCHED_INSTANCE_ID", &id),
         (
@@ -97,6 +102,19 @@ fn the_environment_is_the_contracts() {
     assert_eq!(made.log_path, PathBuf::from(log));
 }
 
+/// One upstream that ended well with this output.
+fn upstream(task: &str, output: Value) -> Deps {
+    Deps(vec![Dep {
+        task_id: TaskId::parse(task).unwrap(),
+        instance_id: Some(InstanceId::from_text("01a")),
+        state: Some(InstanceState::Succeeded),
+        params: Some(Arc::default()),
+        output: Some(output),
+        outputs: None,
+        satisfied: true,
+    }])
+}
+
 fn placeholder(given: &Dispatch, name: &str) -> Option<String> {
     let instance = &given.instance;
     let fixed = (*instance.static_params).clone();
@@ -113,7 +131,7 @@ fn every_placeholder_of_the_contract_has_its_value() {
         json!({"n": [1]}).as_object().unwrap().clone().into();
     Arc::make_mut(&mut given.instance).trigger =
         Cause::File { path: "/data/in/o 1.csv".to_owned() };
-    given.deps = json!({"a.output.b.v1": {"output": {"rows": 5, "x.y": "z"}}});
+    given.deps = upstream("a.output.b.v1", json!({"rows": 5, "x.y": "z"}));
     for (name, value) in [
         ("taskId", Some("order.settle.v2")),
         ("version", Some("2")),

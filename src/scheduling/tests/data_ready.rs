@@ -333,7 +333,7 @@ fn a_dependent_is_told_which_files_were_found() {
     let deps = |commands: &[Command]| {
         commands.iter().find_map(|command| {
             let Command::Run(dispatch) = command else { return None };
-            Some(dispatch.deps["up.v1"]["outputs"].clone())
+            Some(dispatch.deps.to_value()["up.v1"]["outputs"].clone())
         })
     };
     let specs = vec![leaves("up", &["/out/a"]), awaits("down", "up"), after("plain", &["up"])];

@@ -189,7 +189,7 @@ fn a_timeout_of_waiting_cancels_one_and_runs_the_other_degraded() {
     assert_eq!((bench.states("lenient"), bench.of("lenient")[0].degraded), (vec![Running], true));
     let told = commands.iter().find_map(|command| {
         let Command::Run(dispatch) = command else { return None };
-        Some(dispatch.deps["extract.v1"]["satisfied"].clone())
+        Some(dispatch.deps.to_value()["extract.v1"]["satisfied"].clone())
     });
     assert_eq!(told, Some(false.into()));
 }

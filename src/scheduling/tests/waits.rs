@@ -182,6 +182,7 @@ fn rule_11_a_degraded_run_is_told_which_upstreams_did_not_come() {
         bench.of("b").iter().map(|i| (i.state, i.degraded)).collect::<Vec<_>>(),
         [(Running, true)]
     );
+    let deps = deps.to_value();
     let told = |task: &str| (deps[task]["state"].clone(), deps[task]["satisfied"].clone());
     assert_eq!(told("a.v1"), ("SUCCEEDED".into(), true.into()));
     assert_eq!(told("x.v1"), ("FAILED".into(), false.into()));
