@@ -43,7 +43,7 @@ pub(super) async fn instance(
     };
     let asked = told.clone();
     told.blocked_by = query::read(app, move |history| roots::of(history, &asked)).await?;
-    live_reasons(app, caller, &mut told.blocked_by).await;
+    live_reasons(app, caller, &mut told).await;
     let mut logs_left = LOGS_MAX;
     for failed in failures(&mut told.blocked_by) {
         if let Some(id) = failed.instance_id.clone().filter(|_| logs_left > 0) {
@@ -63,7 +63,12 @@ async fn of_row(app: &App, found: Instance) -> Result<InstanceExplanation, Probl
     let row = query::read(app, move |history| {
         let row = history.instance(&found.instance_id)?.unwrap_or(found);
         let mut told = InstanceExplanation::of(&row);
+        let revisions = history.revisions(&row.task_id)?;
+        let revision = revisions.iter().find(|revision| revision.revision == row.revision);
         for edge in &mut told.edges {
+            let mut edges = revision.iter().flat_map(|revision| &revision.spec.depends_on);
+            let declared = edges.find(|d| d.task_id == edge.task_id);
+            edge.when = declared.and_then(|d| Some(d.when.as_ref()?.as_str().to_owned()));
             let Some(id) = &edge.instance_id else { continue };
             let Some(upstream) = history.instance(id)? else { continue };
             edge.stands(Upstream::of(&upstream));
@@ -96,10 +101,10 @@ fn failures(blockers: &mut [Blocker]) -> Vec<&mut Blocker> {
     found
 }
 
-/// Why READY ones do not start, which only the core knows.
-async fn live_reasons(app: &App, caller: Caller, blockers: &mut [Blocker]) {
+/// Why READY upstreams do not start, which only the core knows.
+async fn live_reasons(app: &App, caller: Caller, told: &mut InstanceExplanation) {
     let mut ready = Vec::new();
-    let mut near: Vec<&mut Blocker> = blockers.iter_mut().collect();
+    let mut near: Vec<&mut Blocker> = told.blocked_by.iter_mut().collect();
     while let Some(blocker) = near.pop() {
         if blocker.state == Some(InstanceState::Ready) {
             ready.push(blocker);
@@ -112,11 +117,15 @@ async fn live_reasons(app: &App, caller: Caller, blockers: &mut [Blocker]) {
         return;
     }
     let Ok(Reply::Live(live)) = app.ask(Request::Live(ids), caller).await else { return };
+    let reason_of = |id: Option<&InstanceId>| {
+        let own = live.iter().find(|l| Some(&l.instance_id) == id);
+        own.filter(|l| l.state == InstanceState::Ready).and_then(|own| own.reason)
+    };
     for blocker in ready {
-        let own = live.iter().find(|l| Some(&l.instance_id) == blocker.instance_id.as_ref());
-        if let Some(own) = own.filter(|l| l.state == InstanceState::Ready) {
-            blocker.reason = own.reason;
-        }
+        blocker.reason = reason_of(blocker.instance_id.as_ref()).or(blocker.reason);
+    }
+    for edge in &mut told.edges {
+        edge.reason = reason_of(edge.instance_id.as_ref()).or(edge.reason);
     }
 }
 

@@ -113,6 +113,7 @@ pub struct TaskSpec {
     /// How often and when to try again.
     pub retry: RetryPolicy,
     /// Exit status to error code, such as `75: CONN_RESET`.
+    #[serde(deserialize_with = "exit_codes")]
     #[schemars(schema_with = "schema::exit_codes")]
     pub exit_codes: BTreeMap<i32, String>,
     /// False: never started a second time by the scheduler, unless there is a dedupKey.
@@ -347,6 +348,18 @@ pub enum OnDependencyTimeout {
     Cancel,
     /// Runs all the same and is told so.
     RunDegraded,
+}
+
+/// Reads the statuses from text: JSON has no other keys, and where serde reads a value twice, as in
+/// a tagged enum, it no longer makes numbers of them by itself.
+fn exit_codes<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<i32, String>, D::Error> {
+    let written = BTreeMap::<String, String>::deserialize(deserializer)?;
+    let read = |(status, code): (String, String)| {
+        Ok((status.parse().map_err(serde::de::Error::custom)?, code))
+    };
+    written.into_iter().map(read).collect()
 }
 
 /// A mode as the octal text that people write.

@@ -88,7 +88,8 @@ fn cancelled(told: &InstanceExplanation, now: Timestamp, lines: &mut Vec<String>
     let by = told.cancelled_by.map_or_else(String::new, |uid| format!(" by uid {uid}"));
     let message = told.message.as_ref().map(|m| format!(": {m}")).unwrap_or_default();
     let line = match told.reason {
-        Some(Reason::CancelledByUser) => format!("It was cancelled{by}{message}."),
+        Some(Reason::CancelledByUser) if by.is_empty() => format!("It was cancelled{message}."),
+        Some(Reason::CancelledByUser) => format!("It was cancelled{by}."),
         Some(Reason::SkippedByUser) => format!("It was skipped{by}; its STRONG dependents follow."),
         Some(Reason::ConditionFalse) => {
             let conditions = told.edges.iter().filter_map(|edge| {

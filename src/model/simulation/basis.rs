@@ -152,6 +152,25 @@ mod tests {
     use super::*;
     use crate::model::fixture;
     use crate::model::id::{ExecutorId, InstanceId, Lease};
+    use crate::model::record::Revision;
+
+    /// What goes over the wire comes back as it was: statuses are keys, and keys are texts there.
+    #[test]
+    fn definitions_with_exit_codes_come_back_as_they_went() {
+        let mut spec = fixture::spec(&TaskId::parse("a.t.v1").unwrap());
+        spec.exit_codes = BTreeMap::from([(75, "CONN_RESET".to_owned())]);
+        let row = Row::Revision(Revision {
+            task_id: spec.task_id.clone(),
+            revision: 1,
+            hash: String::new(),
+            loaded_at: Timestamp::from_millis(0),
+            file: String::new(),
+            uid: None,
+            spec: spec.into(),
+        });
+        let text = serde_json::to_string(&row).unwrap();
+        assert_eq!(serde_json::from_str::<Row>(&text).unwrap(), row, "{text}");
+    }
 
     /// An instance that ended so, with attempts of these lengths in seconds and error codes.
     fn ended(state: InstanceState, attempts: &[(i64, Option<&str>)]) -> Instance {

@@ -1,6 +1,6 @@
 //! Ending an instance for good, in whatever state it is (design, 'Cancel').
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::super::turn::Turn;
 use super::dispatch::attempt_ref;
@@ -81,22 +81,25 @@ pub(super) fn said(i: &Instance) -> Option<String> {
     }
 }
 
-/// All waiting instances below one, near ones first.
+/// All waiting instances below one, near ones first; also what waits for others below it that have
+/// failed, but nothing beyond one that is at it.
 fn waiting_below(turn: &Turn<'_>, id: &InstanceId) -> Vec<InstanceId> {
     let table = &turn.state.instances;
+    let waits = |i: &Instance| i.is_waiting() || i.awaits_upstream;
     let mut seen = BTreeSet::from([id.clone()]);
     let mut found = Vec::new();
-    let mut at = 0;
-    let mut next = table.bound_to(id);
-    loop {
-        for id in next {
-            let waits = table.get(&id).is_some_and(|i| i.is_waiting() || i.awaits_upstream);
-            if waits && seen.insert(id.clone()) {
-                found.push(id);
+    let mut near = VecDeque::from([id.clone()]);
+    while let Some(id) = near.pop_front() {
+        for below in table.bound_to(&id) {
+            let open = table.get(&below).filter(|i| i.is_open());
+            if open.is_some_and(|i| !waits(i)) || !seen.insert(below.clone()) {
+                continue;
             }
+            if open.is_some() {
+                found.push(below.clone());
+            }
+            near.push_back(below);
         }
-        let Some(id) = found.get(at) else { return found };
-        next = table.bound_to(id);
-        at += 1;
     }
+    found
 }

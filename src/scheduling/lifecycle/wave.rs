@@ -223,22 +223,25 @@ pub(super) fn reach(turn: &Turn<'_>, root: &TaskSpec) -> Vec<Arc<TaskSpec>> {
     let registry = &turn.state.registry;
     let graph = registry.graph();
     let root_unit = registry.rule(&root.task_id).unit;
+    let may_take_part = |task: &TaskId| {
+        let spec = registry.spec(task).filter(|spec| spec.enabled && spec.is_derived())?;
+        // A daily side input never starts a task of unit RUN; it only holds its edge.
+        let is_reached = registry.rule(task).unit != CycleUnit::Run || root_unit == CycleUnit::Run;
+        // A version that takes its share of a lower one's cycles is no task beside it.
+        let is_own = !registry.rollouts().is_taker(task);
+        (is_reached && is_own && registry.unresolved(spec).is_empty()).then_some(spec)
+    };
+    // Each task is asked once, however many edges lead to it.
+    let mut asked: BTreeMap<TaskId, Option<&Arc<TaskSpec>>> = BTreeMap::new();
     let mut found: BTreeMap<(usize, TaskId), Arc<TaskSpec>> = BTreeMap::new();
     let mut frontier = vec![root.task_id.clone()];
     while let Some(task) = frontier.pop() {
         for below in graph.downstream(&task) {
-            let key = (graph.level(below), below.clone());
-            let Some(spec) = registry.spec(below) else { continue };
-            // A daily side input never starts a task of unit RUN; it only holds its edge.
-            let takes_part =
-                registry.rule(below).unit != CycleUnit::Run || root_unit == CycleUnit::Run;
-            let able = spec.enabled && registry.unresolved(spec).is_empty();
-            // A version that takes its share of a lower one's cycles is no task beside it.
-            let takes_part = takes_part && !registry.rollouts().is_taker(below);
-            let takes_part = takes_part && is_carried(spec, registry.rollouts().of(&task));
-            if spec.is_derived() && takes_part && able && !found.contains_key(&key) {
-                found.insert(key, Arc::clone(spec));
+            let spec = asked.entry(below.clone()).or_insert_with(|| may_take_part(below));
+            if let Some(taken) = spec.filter(|s| is_carried(s, registry.rollouts().of(&task))) {
+                found.insert((graph.level(below), below.clone()), Arc::clone(taken));
                 frontier.push(below.clone());
+                *spec = None;
             }
         }
     }

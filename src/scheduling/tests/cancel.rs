@@ -316,3 +316,19 @@ fn what_waits_below_goes_also_if_the_first_is_final() {
         assert_eq!((bench.states("b"), bench.states("c")), (vec![Cancelled], vec![Cancelled]));
     }
 }
+
+#[test]
+fn what_waits_below_a_failed_one_below_goes_too_and_nothing_beyond_one_that_runs() {
+    let weak = |name, on| TaskSpec { depends_on: vec![edge(on, Strength::Weak)], ..task(name) };
+    let specs =
+        vec![task("a"), weak("b", "a"), after("c", &["b"]), weak("r", "a"), after("d", &["r"])];
+    let mut bench = Bench::new(specs);
+    let a = bench.run("a");
+    bench.exits(&a, 1);
+    let b = bench.of("b")[0].instance_id.clone();
+    bench.exits(&b, 1);
+    assert_eq!((bench.states("c"), bench.states("r")), (vec![Blocked], vec![Running]));
+    cancel_all_below(&mut bench, &a);
+    assert_eq!((bench.states("b"), bench.states("c")), (vec![Failed], vec![Cancelled]));
+    assert_eq!((bench.states("r"), bench.states("d")), (vec![Running], vec![Pending]));
+}

@@ -22,7 +22,8 @@ pub(super) fn waiting(told: &InstanceExplanation, now: Timestamp, lines: &mut Ve
     }
     let (done, all) = (told.edges.iter().filter(|e| e.satisfied).count(), told.edges.len());
     if done > 0 {
-        lines.push(format!("{done} of its {all} upstreams are done."));
+        let are = if done == 1 { "is" } else { "are" };
+        lines.push(format!("{done} of its {all} upstreams {are} done."));
     }
     tree(&told.blocked_by, now, lines);
     pauses(&told.pauses, now, lines);
@@ -61,8 +62,15 @@ fn unsatisfied(edge: &EdgeExplanation, cycle: &str, now: Timestamp) -> String {
         [] => String::new(),
         missing => format!("; not there yet: {}", missing.join(", ")),
     };
+    let held = match edge.reason {
+        Some(Reason::Paused | Reason::Quota | Reason::NoSlot | Reason::NoExecutor) => {
+            format!(" (schedctl explain {id} says more)")
+        }
+        Some(_) | None => String::new(),
+    };
     format!(
-        "It waits for {task}{data}{weak}: instance {id} is {state}{final_end}{reason}{since}{missing}."
+        "It waits for {task}{data}{weak}: instance {id} is {state}{final_end}{reason}{since}{missing}\
+         {held}."
     )
 }
 

@@ -21,6 +21,9 @@ pub(crate) fn cancel(session: &Session, args: &CancelArgs) -> Result<Exit, Failu
     end(session, &args.instances, "cancel", &body, |view| match (view.state, view.reason) {
         (InstanceState::Cancelled, _) => "is CANCELLED".to_owned(),
         (_, Some(Reason::Cancelling)) => "is being ended".to_owned(),
+        (state, _) if args.downstream => {
+            format!("is {state} and stays so; what waited below it is CANCELLED")
+        }
         (state, _) => format!("is {state}; there is nothing to cancel"),
     })
 }
