@@ -51,6 +51,8 @@ pub const PLAN_FILES_MAX: usize = 10_000;
 pub const FILE_NAME_BYTES_MAX: usize = 255;
 /// Bytes of a task's result file (contract §3).
 pub const RESULT_BYTES_MAX: usize = 64 * 1024;
+/// Lists and objects in one another in a parameter, an event's parameters or a task's output.
+pub const JSON_DEPTH_MAX: usize = 64;
 /// Bytes of one frame between daemon and executor.
 pub const FRAME_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes of a Unix socket's path, the kernel's bound without the closing NUL.

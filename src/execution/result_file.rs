@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::limits::RESULT_BYTES_MAX;
 use crate::model::event::TaskResult;
+use crate::model::json::check_depth;
 
 /// Reads the file and removes it; one that is not there says nothing, which is in order.
 pub(super) fn take(path: &Path, in_own_directory: bool) -> TaskResult {
@@ -74,6 +75,9 @@ fn understand(bytes: &[u8]) -> Result<TaskResult, String> {
     }
     let message = text("message")?;
     let output = map.remove("output").filter(|v| !v.is_null());
+    if let Some(Err(problem)) = output.as_ref().map(check_depth) {
+        return Err(format!("output in the result file {problem}"));
+    }
     Ok(TaskResult { output, error_code, message, invalid: None })
 }
 
@@ -109,6 +113,7 @@ mod tests {
     #[test]
     fn anything_else_is_invalid_and_says_why() {
         let large = format!("{{\"output\":\"{}\"}}", "x".repeat(RESULT_BYTES_MAX));
+        let deep = format!("{{\"output\": {}{}}}", "[".repeat(100), "]".repeat(100));
         for (content, why) in [
             (b"".as_slice(), "not one JSON object"),
             (b"{\"output\": 1", "not one JSON object"),
@@ -117,6 +122,7 @@ mod tests {
             (b"{\"errorCode\": 7}", "errorCode in the result file is 7"),
             (b"{\"errorCode\": \"\"}", "empty"),
             (large.as_bytes(), "at most 65536"),
+            (deep.as_bytes(), "output in the result file nests deeper than 64"),
         ] {
             let invalid = taken(content).invalid.unwrap();
             assert!(invalid.contains(why), "{invalid}");

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::json::JsonMap;
+use super::json::{JsonMap, check_depth};
 use super::schema;
 use super::suggest::nearest;
 use super::template::{Budget, Template, TemplateError, Unfilled};
@@ -267,6 +267,7 @@ pub fn check_given(
             Some(schema) => schema.check(value),
             None => Err(unknown(declared, name)),
         };
+        let checked = checked.and_then(|value| check_depth(&value).map(|()| value));
         match checked {
             Ok(value) => drop(stored.insert(name.clone(), value)),
             Err(problem) => errors.push(ParamError { name: name.clone(), problem }),

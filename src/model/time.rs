@@ -15,6 +15,10 @@ impl Timestamp {
     /// The latest point that a schedule may name (2200-01-01).
     pub const FAR: Self = Self(7_258_118_400_000);
 
+    /// The last and the first point that the text form can tell, so that what is stored can be read.
+    const LAST: i64 = 253_402_207_200_000;
+    const FIRST: i64 = -377_705_023_201_000;
+
     /// From milliseconds since the epoch.
     #[must_use]
     pub const fn from_millis(ms: i64) -> Self {
@@ -27,16 +31,18 @@ impl Timestamp {
         self.0
     }
 
-    /// This point moved forward, stopping at the end of time.
+    /// This point moved forward, stopping at the end of the calendar.
     #[must_use]
     pub fn plus(self, by: Duration) -> Self {
-        Self(self.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+        let moved = self.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX));
+        Self(moved.min(Self::LAST))
     }
 
-    /// This point moved backward, stopping at the beginning of time.
+    /// This point moved backward, stopping at the beginning of the calendar.
     #[must_use]
     pub fn minus(self, by: Duration) -> Self {
-        Self(self.0.saturating_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+        let moved = self.0.saturating_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX));
+        Self(moved.max(Self::FIRST))
     }
 
     /// The point a millisecond earlier, the last that lies before this one.
@@ -94,7 +100,9 @@ impl Serialize for Timestamp {
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| {
+        // The form of what lies outside the calendar, as earlier versions stored it.
+        let outside = || text.strip_suffix(" ms")?.parse().ok().map(Self);
+        Self::parse(&text).or_else(outside).ok_or_else(|| {
             serde::de::Error::custom(format!("{text:?} is not a time in RFC 3339 with an offset"))
         })
     }
@@ -163,5 +171,22 @@ mod tests {
         let json = serde_json::to_string(&at).unwrap();
         assert_eq!(serde_json::from_str::<Timestamp>(&json).unwrap(), at);
         assert!(serde_json::from_str::<Timestamp>("\"2025-11-30\"").is_err());
+    }
+
+    /// Whatever is added to a time that can be written, what is stored can be read again.
+    #[test]
+    fn a_moved_time_stops_where_the_text_form_does() {
+        let hundred_years = Duration::from_secs(100 * 366 * 86_400);
+        let (last, first) = ("9999-12-30T22:00:00.000Z", "-009999-01-02T01:59:59.000Z");
+        for (from, to) in [("9999-12-05T00:00:00Z", last), (last, last)] {
+            let moved = Timestamp::parse(from).unwrap().plus(hundred_years);
+            assert_eq!(moved.to_string(), to);
+            let json = serde_json::to_string(&moved).unwrap();
+            assert_eq!(serde_json::from_str::<Timestamp>(&json).unwrap(), moved);
+        }
+        let moved = Timestamp::parse("-009998-01-01T00:00:00Z").unwrap().minus(hundred_years);
+        assert_eq!(moved.to_string(), first);
+        let stored = serde_json::from_str::<Timestamp>("\"253402560000000 ms\"").unwrap();
+        assert_eq!(stored.as_millis(), 253_402_560_000_000);
     }
 }

@@ -5,12 +5,19 @@ use super::super::turn::Turn;
 use super::fire::{self, Happening};
 use crate::model::id::InstanceId;
 use crate::model::instance::Cause;
+use crate::model::json::check_depth;
 use crate::model::record::Record;
-use crate::model::request::{Answer, EmitRejection, EmitReply, Reply};
+use crate::model::request::{Answer, EmitRejection, EmitReply, Rejection, RejectionCode, Reply};
 use crate::model::spec::{JsonMap, Trigger, TriggerKind};
 
 /// `schedctl emit`: one instance per listening task.
 pub(in super::super) fn request(turn: &mut Turn<'_>, name: &str, params: &JsonMap) -> Answer {
+    for (parameter, value) in params {
+        if let Err(problem) = check_depth(value) {
+            let detail = format!("event {name}: parameter {parameter} {problem}");
+            return Err(Rejection::new(RejectionCode::Invalid, detail));
+        }
+    }
     let mut reply = EmitReply { instances: Vec::new(), rejected: Vec::new() };
     // Two events of one name in one millisecond are two events: the log position tells them apart.
     let identity = format!("{name}\0{}", turn.state.tip.0);
