@@ -177,7 +177,8 @@ impl<'a> Turn<'a> {
         };
         self.record_by(self.uid.or(asked_earlier), moved);
         self.put(new);
-        if is_final {
+        // A cancel of what ran is two moves and one end.
+        if is_final && self.ended.back() != Some(id) {
             self.ended.push_back(id.clone());
         }
         let table = &self.state.instances;

@@ -26,8 +26,19 @@ struct Filed {
     task: TaskId,
     cycle: Cycle,
     created_seq: u64,
-    /// Upstream, offset and need of each open or broken edge.
-    edges: Vec<(TaskId, i32, Need)>,
+    /// The open and the broken edges, by their place among the instance's.
+    edges: BTreeMap<usize, Lacking>,
+}
+
+/// An open or broken edge: its upstream, its offset and what it needs. An instance has one edge to
+/// an upstream at most.
+type Lacking = (TaskId, i32, Need);
+
+impl Filed {
+    fn of(i: &Instance) -> Self {
+        let (task, cycle, created_seq) = (i.task_id.clone(), i.cycle.clone(), i.created_seq);
+        Self { task, cycle, created_seq, edges: BTreeMap::new() }
+    }
 }
 
 /// Instances by what their edges to one upstream need, and by their task.
@@ -50,37 +61,62 @@ impl Waiting {
             return;
         }
         if let Some(old) = self.filed.remove(id) {
-            self.take_out(id, &old);
+            old.edges.values().for_each(|edge| self.take_out(id, &old, edge));
+            self.keep(id, Filed { edges: BTreeMap::new(), ..old });
         }
-        let Some(new) = new else { return };
-        let of = self.of.entry((new.task.clone(), new.cycle.clone())).or_default();
-        of.insert(new.created_seq, id.clone());
-        for (upstream, offset, need) in &new.edges {
-            let key = (upstream.clone(), *offset, new.cycle.date().to_owned());
-            let needing = self.on.entry(key).or_default().entry(new.cycle.clone()).or_default();
-            needing.entry((*need, new.task.clone())).or_default().insert(id.clone());
+        if let Some(new) = new {
+            new.edges.values().for_each(|edge| self.put_in(id, &new, edge));
+            self.keep(id, new);
         }
-        self.filed.insert(id.clone(), new);
     }
 
-    fn take_out(&mut self, id: &InstanceId, old: &Filed) {
-        remove(&mut self.of, &(old.task.clone(), old.cycle.clone()), |of| {
-            of.remove(&old.created_seq);
-            of.is_empty()
-        });
-        for (upstream, offset, need) in &old.edges {
-            let key = (upstream.clone(), *offset, old.cycle.date().to_owned());
-            remove(&mut self.on, &key, |cycles| {
-                remove(cycles, &old.cycle, |needing| {
-                    remove(needing, &(*need, old.task.clone()), |ids| {
-                        ids.remove(id);
-                        ids.is_empty()
-                    });
-                    needing.is_empty()
-                });
-                cycles.is_empty()
-            });
+    /// Files one edge of an instance in the place of what was filed of it: of many that break one by
+    /// one, each costs itself and not all.
+    fn put_edge(&mut self, i: &Instance, at: usize, new: Option<Lacking>) {
+        let id = &i.instance_id;
+        let mut filed = self.filed.remove(id).unwrap_or_else(|| Filed::of(i));
+        if let Some(old) = filed.edges.remove(&at) {
+            self.take_out(id, &filed, &old);
         }
+        if let Some(new) = new {
+            self.put_in(id, &filed, &new);
+            filed.edges.insert(at, new);
+        }
+        self.keep(id, filed);
+    }
+
+    /// Keeps what is filed of an instance whose edges are filed; nothing, if there are none.
+    fn keep(&mut self, id: &InstanceId, filed: Filed) {
+        let key = (filed.task.clone(), filed.cycle.clone());
+        if filed.edges.is_empty() {
+            remove(&mut self.of, &key, |of| {
+                of.remove(&filed.created_seq);
+                of.is_empty()
+            });
+        } else {
+            self.of.entry(key).or_default().insert(filed.created_seq, id.clone());
+            self.filed.insert(id.clone(), filed);
+        }
+    }
+
+    fn put_in(&mut self, id: &InstanceId, of: &Filed, (upstream, offset, need): &Lacking) {
+        let key = (upstream.clone(), *offset, of.cycle.date().to_owned());
+        let needing = self.on.entry(key).or_default().entry(of.cycle.clone()).or_default();
+        needing.entry((*need, of.task.clone())).or_default().insert(id.clone());
+    }
+
+    fn take_out(&mut self, id: &InstanceId, of: &Filed, (upstream, offset, need): &Lacking) {
+        let key = (upstream.clone(), *offset, of.cycle.date().to_owned());
+        remove(&mut self.on, &key, |cycles| {
+            remove(cycles, &of.cycle, |needing| {
+                remove(needing, &(*need, of.task.clone()), |ids| {
+                    ids.remove(id);
+                    ids.is_empty()
+                });
+                needing.is_empty()
+            });
+            cycles.is_empty()
+        });
     }
 
     /// The offsets of filed edges to a task.
@@ -160,29 +196,37 @@ impl InstanceTable {
         self.waiting.put(id, filed);
     }
 
-    /// Files those anew that are bound to an instance which has broken, or holds again.
+    /// Files the edges anew that are bound to an instance which has broken, or holds again.
     pub(super) fn refile_bound(&mut self, id: &InstanceId, stood: Option<Standing>) {
-        if is_broken(self.standing(id)) != is_broken(stood) {
-            self.bound_to(id).iter().for_each(|bound| self.file(bound));
+        if is_broken(self.standing(id)) == is_broken(stood) {
+            return;
+        }
+        let bound: Vec<(InstanceId, usize)> = self.edges_to(id).cloned().collect();
+        for (dependent, at) in bound {
+            let waiting = self.open.get(&dependent).filter(|i| i.is_waiting()).cloned();
+            if let Some(i) = waiting {
+                let edge = i.edges.get(at).and_then(|edge| self.lacking(edge));
+                self.waiting.put_edge(&i, at, edge);
+            }
         }
     }
 
     fn filed(&self, id: &InstanceId) -> Option<Filed> {
         let i = self.open.get(id).filter(|i| i.is_waiting())?;
-        let need = |edge: &Edge| match &edge.instance_id {
-            None => Some(Need::Open),
-            Some(bound) => (edge.unanswered || self.is_broken(bound)).then_some(Need::Broken),
+        let lacking = |(at, edge)| Some((at, self.lacking(edge)?));
+        let edges: BTreeMap<usize, Lacking> =
+            i.edges.iter().enumerate().filter_map(lacking).collect();
+        (!edges.is_empty()).then(|| Filed { edges, ..Filed::of(i) })
+    }
+
+    /// What is filed of an edge; `None`: it has an instance that holds or may hold yet.
+    fn lacking(&self, edge: &Edge) -> Option<Lacking> {
+        let need = match &edge.instance_id {
+            None => Need::Open,
+            Some(bound) if edge.unanswered || self.is_broken(bound) => Need::Broken,
+            Some(_) => return None,
         };
-        let edges: Vec<(TaskId, i32, Need)> = i
-            .edges
-            .iter()
-            .filter_map(|edge| {
-                let need = need(edge)?;
-                Some((edge.task_id.clone(), edge.cycle_offset, need))
-            })
-            .collect();
-        let (task, cycle, created_seq) = (i.task_id.clone(), i.cycle.clone(), i.created_seq);
-        (!edges.is_empty()).then_some(Filed { task, cycle, created_seq, edges })
+        Some((edge.task_id.clone(), edge.cycle_offset, need))
     }
 
     /// Whether an upstream finally failed, was cancelled, or is gone from the store.

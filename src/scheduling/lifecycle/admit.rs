@@ -7,7 +7,7 @@ use super::super::fill;
 use super::super::turn::Turn;
 use super::{latest, retry, wave};
 use crate::model::id::InstanceId;
-use crate::model::instance::{Cause, Instance, InstanceState, Reason};
+use crate::model::instance::{Cause, Edge, Instance, InstanceState, Reason};
 use crate::model::record::{Fire, FireOutcome};
 use crate::model::spec::{DepType, JsonMap, OnDependencyTimeout, TaskSpec};
 
@@ -27,7 +27,11 @@ fn changes_nothing(turn: &Turn<'_>, id: &InstanceId, changed: usize) -> bool {
     let decided = turn.state.instances.deciding(id).filter(|decided| *decided != changed);
     let Some(decided) = decided else { return !i.is_waiting() && !i.awaits_upstream };
     // An edge that waits for data is told of in words.
-    if i.edges.get(changed).is_none_or(|edge| edge.dep_type == DepType::DataReady) {
+    let waits_for_data = |edge: &Edge| {
+        let upstream = edge.instance_id.as_ref().filter(|_| edge.dep_type == DepType::DataReady);
+        upstream.is_some_and(|id| turn.state.instances.outputs_of(id).is_some())
+    };
+    if i.edges.get(changed).is_none_or(waits_for_data) {
         return false;
     }
     let spec = turn.state.spec_of(i);
@@ -40,6 +44,8 @@ fn changes_nothing(turn: &Turn<'_>, id: &InstanceId, changed: usize) -> bool {
     still
         && match look(changed) {
             Some(Verdict::Satisfied | Verdict::Waiting(_)) => true,
+            // That a condition has no answer is noted at its edge, whichever other decides.
+            Some(Verdict::Blocked(Reason::ConditionError, _)) => false,
             // Of several, the first one's reason is told.
             Some(Verdict::Blocked(..)) => i.state == InstanceState::Blocked && changed > decided,
             Some(Verdict::Ends(_)) | None => false,

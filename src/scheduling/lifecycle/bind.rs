@@ -1,6 +1,6 @@
 //! Which instance of an upstream an edge takes (docs/waves.md, rules 2 to 4).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::super::edges::lag;
@@ -8,7 +8,7 @@ use super::super::instances::Need;
 use super::super::turn::Turn;
 use super::wave::Wave;
 use crate::model::cycle::Cycle;
-use crate::model::id::InstanceId;
+use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::Edge;
 use crate::model::spec::TaskSpec;
 
@@ -66,28 +66,31 @@ pub(super) fn rebind(turn: &mut Turn<'_>, id: &InstanceId, wave: &Wave) {
 /// that no wave would repair: of instances that are not derived, and those with an offset (rules 3
 /// and 4).
 pub(super) fn bind_waiting(turn: &mut Turn<'_>, wave: &Wave) {
+    // Each waiting instance is changed once, however many of its edges take something.
+    let mut taken: BTreeMap<InstanceId, BTreeMap<(&TaskId, i32), &InstanceId>> = BTreeMap::new();
     for (task, new) in wave {
-        let Some(cycle) = turn.state.instances.cycle_of(new).cloned() else { continue };
         let state = &*turn.state;
+        let Some(cycle) = state.instances.cycle_of(new) else { continue };
         let offset_of = |offset| lag(state, task, offset);
-        let mut takers: Vec<(InstanceId, i32)> = Vec::new();
-        for (offset, need, dependent, ids) in state.instances.waiting_for(task, &cycle, &offset_of)
-        {
+        for (offset, need, dependent, ids) in state.instances.waiting_for(task, cycle, &offset_of) {
             let of_first = || ids.first().and_then(|id| state.spec_of(state.instances.get(id)?));
             let spec = state.registry.spec(dependent).cloned();
             let is_derived = || spec.or_else(of_first).is_some_and(|spec| spec.is_derived());
             if need == Need::Open || offset != 0 || !is_derived() {
-                takers.extend(ids.iter().filter(|id| *id != new).map(|id| (id.clone(), offset)));
+                for id in ids.iter().filter(|id| *id != new) {
+                    taken.entry(id.clone()).or_default().insert((task, offset), new);
+                }
             }
         }
-        for (id, offset) in takers {
-            turn.update(&id, "edges", |i| {
-                let on_it = |e: &&mut Edge| e.task_id == *task && e.cycle_offset == offset;
-                for edge in Arc::make_mut(&mut i.edges).iter_mut().filter(on_it) {
-                    edge.instance_id = Some(new.clone());
+    }
+    for (id, taken) in taken {
+        turn.update(&id, "edges", |i| {
+            for edge in Arc::make_mut(&mut i.edges) {
+                if let Some(new) = taken.get(&(&edge.task_id, edge.cycle_offset)) {
+                    edge.instance_id = Some((*new).clone());
                 }
-            });
-            turn.admit_later(id);
-        }
+            }
+        });
+        turn.admit_later(id);
     }
 }

@@ -332,3 +332,23 @@ fn what_waits_below_a_failed_one_below_goes_too_and_nothing_beyond_one_that_runs
     assert_eq!((bench.states("b"), bench.states("c")), (vec![Failed], vec![Cancelled]));
     assert_eq!((bench.states("r"), bench.states("d")), (vec![Running], vec![Pending]));
 }
+
+/// Contract, 'Fire outcomes': one happening has one row, though a cancel of what runs is two moves.
+#[test]
+fn the_end_of_what_was_cancelled_while_it_ran_is_told_once() {
+    let trigger = crate::model::spec::TaskTrigger {
+        task_id: super::build::id("a"),
+        states: vec![InstanceState::Cancelled],
+    };
+    let listener = TaskSpec {
+        triggers: vec![super::build::on(crate::model::spec::TriggerKind::Task(trigger))],
+        enabled: false,
+        ..task("listener")
+    };
+    let mut bench = Bench::new(vec![task("a"), listener]);
+    let a = bench.run("a");
+    bench.cancel(&a).0.unwrap();
+    bench.ends(&a, Outcome::Exited { code: 0 }, true);
+    assert_eq!(bench.instance(&a).state, InstanceState::Cancelled);
+    assert_eq!(bench.fires("listener"), [(crate::model::record::FireOutcome::Disabled, 1)]);
+}

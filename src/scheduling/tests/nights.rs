@@ -296,3 +296,28 @@ fn rule_6_cancelled_by_a_person_blocks_and_skipped_by_a_condition_skips() {
     bench.drain();
     assert_eq!(bench.states("of_cancelled"), [Succeeded]);
 }
+
+/// Whichever edge went wrong first: one that already failed hides no other that has no answer.
+#[test]
+fn rule_6_an_edge_without_an_answer_takes_the_next_though_another_blocks_already() {
+    let b = TaskSpec {
+        depends_on: vec![
+            edge("x", Strength::Strong),
+            gated("b", "a", Strength::Strong, "output.rows > 0").depends_on[0].clone(),
+        ],
+        triggers: root("b").triggers,
+        cycle: root("b").cycle,
+        ..task("b")
+    };
+    let mut bench = Bench::new(vec![root("a"), root("x"), b]);
+    let x = bench.run("x");
+    bench.run("a");
+    let a = bench.of("a")[0].instance_id.clone();
+    let b = bench.run("b");
+    bench.exits(&x, 1);
+    assert_eq!(bench.standing(&b), (Blocked, Some(Reason::UpstreamFailed)));
+    bench.exits(&a, 0);
+    bench.pass(1);
+    let again = bench.run("a");
+    assert_eq!(bench.instance(&b).edges[1].instance_id, Some(again));
+}
