@@ -1,0 +1,70 @@
+//! The liveness phase: no faults, no holds, no new work. Everything that can finish must.
+
+use super::super::checker::{self, Checker, Verdict};
+use super::World;
+use crate::model::event::Event;
+use crate::model::instance::{Instance, InstanceState};
+use crate::model::record::{Row, Target};
+use crate::model::request::Request;
+
+impl World {
+    pub(super) fn come_to_rest(&mut self) -> Verdict {
+        self.calm = true;
+        self.flush()?;
+        self.play(self.now + 120_000)?;
+        if self.engine.is_none() || !self.read {
+            return Err("the daemon is not up again after two quiet minutes".to_owned());
+        }
+        let quiet = self.plant.definitions(self.files.quiet());
+        self.feed(Event::Definitions(quiet))?;
+        self.flush()?;
+        self.let_go()?;
+        self.set_clock_past_all()?;
+        for _ in 0..6 {
+            self.play(self.now + 400_000)?;
+            let failed: Vec<Instance> = checker::instances(&self.rows)
+                .filter(|i| matches!(i.state, InstanceState::Failed | InstanceState::Timeout))
+                .cloned()
+                .collect();
+            for i in failed {
+                let instance = i.instance_id.clone();
+                self.ask(Request::Retry { instance, stored: Some(Box::new(i)) })?;
+            }
+        }
+        self.play(self.now + 400_000)?;
+        Checker::at_rest(&self.rows, self.wall()).map_err(|e| format!("{e}; {:?}", self.executors))?;
+        for executor in &self.executors {
+            if !executor.journal.is_empty() {
+                return Err(format!("{} still keeps {:?}", executor.id, executor.journal));
+            }
+        }
+        Ok(())
+    }
+
+    /// A clock that was set back would let what waits for a time wait for days.
+    fn set_clock_past_all(&mut self) -> Verdict {
+        let ahead = self.latest + 60_000 - self.wall();
+        if self.offset == 0 || ahead <= 0 { Ok(()) } else { self.clock_steps(ahead) }
+    }
+
+    fn let_go(&mut self) -> Verdict {
+        let mut targets = vec![Target::All];
+        for row in self.rows.values() {
+            match row {
+                Row::Hold(hold) => targets.push(hold.target.clone()),
+                Row::Task(task) => targets.push(Target::Task(task.task_id.clone())),
+                Row::Instance(i) if i.paused.is_some() && i.is_open() => {
+                    targets.push(Target::Instance(i.instance_id.clone()));
+                }
+                _ => {}
+            }
+        }
+        for target in targets {
+            if let Target::Task(task) = &target {
+                self.ask(Request::Unpin { task: task.clone() })?;
+            }
+            self.ask(Request::Resume { target })?;
+        }
+        Ok(())
+    }
+}
