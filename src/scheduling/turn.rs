@@ -139,6 +139,8 @@ impl<'a> Turn<'a> {
             new.ready_seq = self.state.tip.0 + 1;
         }
         let is_final = !new.is_open();
+        // FAILED and then CANCELLED in one turn is one end.
+        let ends = is_final && old.is_open();
         if is_final {
             new.finished_at = new.finished_at.or(Some(self.now));
         }
@@ -156,7 +158,7 @@ impl<'a> Turn<'a> {
             is_final,
         });
         self.put(new);
-        if is_final {
+        if ends {
             self.ended.push_back(id.clone());
         }
         // What waits for this one looks again: it may go on, be blocked, or heal.

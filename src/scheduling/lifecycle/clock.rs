@@ -44,10 +44,15 @@ fn shift_waits(turn: &mut Turn<'_>, by_ms: i64) {
     };
     let waiting: Vec<InstanceId> =
         turn.state.instances.open().filter(waits).map(|i| i.instance_id.clone()).collect();
+    let now = turn.now;
     for id in waiting {
         turn.update(&id, "the clock was set", |i| {
             i.next_retry_at = i.next_retry_at.map(shifted);
-            i.dependency_deadline = i.dependency_deadline.map(shifted);
+            i.dependency_deadline = match i.not_before {
+                // Its clock has not begun to run: it begins at `--at`, or now if that is past.
+                Some(begins) => i.dependency_deadline.map(|at| at.plus(now.since(begins))),
+                None => i.dependency_deadline.map(shifted),
+            };
             i.ready_at = i.ready_at.map(shifted);
             if let Some(pause) = &mut i.paused {
                 pause.since = shifted(pause.since);

@@ -58,6 +58,9 @@ impl Checker {
                 instance(rows, id).is_some_and(|i| matches!(i.state, Ready | Running))
             }
             (Request::Pause { target, .. }, Reply::Done) => is_held(rows, target),
+            (Request::Resume { target: Target::Instance(id) }, Reply::Done) => {
+                instance(rows, id).is_none_or(|i| !i.is_open() || i.paused.is_none())
+            }
             (Request::Resume { target }, Reply::Done) => !is_held(rows, target),
             (Request::SetPriority { target, priority }, Reply::Done) => {
                 let meant = |p| self.plant.meant(p) == *priority;

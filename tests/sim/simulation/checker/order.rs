@@ -131,7 +131,7 @@ impl Checker {
     }
 
     /// Instances of one task need the same and start in their order; where an older one needs what
-    /// an earlier revision said, it still goes first.
+    /// an earlier revision said, or waits for its file to be looked at, it still goes first.
     fn stands_behind(&self, i: &Instance, rows: &Rows) -> Result<bool, String> {
         let mine = self.place(i, self.known(&i.instance_id)?);
         let of_task = |task: &TaskId| *task == i.task_id;
@@ -139,8 +139,9 @@ impl Checker {
             let seen = self.known(id)?;
             let Some(row) = instance(rows, id).filter(|_| of_task(&seen.task)) else { continue };
             let waits = !self.paused.contains(&Target::Instance((*id).clone()));
-            let other = row.revision != i.revision && row.queue == i.queue;
-            if other && waits && self.place(row, seen) < mine {
+            let unsure = !self.files_read && row.awaited_file().is_some();
+            let other = row.revision != i.revision || unsure;
+            if other && row.queue == i.queue && waits && self.place(row, seen) < mine {
                 return Ok(true);
             }
         }
@@ -156,7 +157,7 @@ impl Checker {
             let row = instance(rows, id).ok_or_else(|| format!("{id} is READY without a row"))?;
             let spec = self.spec(rows, row)?;
             ensure(self.held(row, &spec).is_some() || self.stands_behind(row, rows)?, || {
-                format!("{id} is READY and left to wait, though nothing holds it")
+                format!("{id} is READY and left to wait, though nothing holds it: {row:?}; {spec:?}")
             })?;
         }
         if !self.ready.is_empty() {

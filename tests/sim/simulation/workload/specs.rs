@@ -94,6 +94,12 @@ fn triggers(rng: &mut Rng, spec: &mut TaskSpec, n: u64) {
                 let second = every(*rng.pick(&[12, 25, 40]).unwrap(), misfire, overlap);
                 spec.triggers.push(second);
             }
+            for trigger in &mut spec.triggers {
+                if let TriggerKind::Every(timed) = &mut trigger.when {
+                    // A clock set forward by days makes up for little, or a run would have no end.
+                    timed.policy.catch_up = Duration::from_secs(30 + rng.below(90));
+                }
+            }
             let unit = if rng.chance(30) { CycleUnit::Minute } else { CycleUnit::Day };
             spec.cycle = Some(CycleRule { unit, offset: 0 });
             whole_day = 0;

@@ -165,7 +165,11 @@ impl World {
             }
         }
         self.tip = moment.batch.records.last().map_or(self.tip, |r| r.seq);
-        self.checker.turn(moment, &self.rows)
+        self.checker.turn(moment, &self.rows).map_err(|violation| {
+            let told = |record| serde_json::to_string(record).unwrap_or_default();
+            let entries: Vec<String> = moment.batch.records.iter().take(40).map(told).collect();
+            format!("{violation}\nin the turn of:\n  {}", entries.join("\n  "))
+        })
     }
 
     fn live_equals_rebuilt(&mut self) -> Verdict {
