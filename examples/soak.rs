@@ -81,10 +81,6 @@ fn soak(options: &Options, plant: Plant) -> ExitCode {
 
 fn tell(seed: u64, plant: Plant, violation: &str) -> ExitCode {
     println!("\nseed {seed} does not hold: {violation}");
-    if plant == Plant::None {
-        println!("again: SIM_SEED={seed} cargo test --test sim seeds_hold");
-    } else {
-        println!("again: cargo run --example soak -- --from {seed} --seeds 1 --plant {plant:?}");
-    }
+    println!("again: SIM_PLANT={plant:?} SIM_SEED={seed} cargo test --test sim seeds_hold");
     ExitCode::FAILURE
 }

@@ -72,11 +72,8 @@ fn a_running_one_is_cancelled_once_its_processes_are_gone() {
 #[test]
 fn an_end_by_cancel_is_one_end_for_those_that_listen_to_it() {
     let on_end = TaskTrigger { task_id: id("a"), states: vec![Cancelled] };
-    let listener = TaskSpec {
-        triggers: vec![on(TriggerKind::Task(on_end))],
-        enabled: false,
-        ..task("b")
-    };
+    let listener =
+        TaskSpec { triggers: vec![on(TriggerKind::Task(on_end))], enabled: false, ..task("b") };
     let mut bench = Bench::new(vec![task("a"), listener]);
     let a = bench.run("a");
     bench.cancel(&a).0.unwrap();

@@ -317,9 +317,9 @@ fn bind_to_another_cycle(rows: &mut Rows) {
             continue;
         }
         for edge in &mut i.edges {
-            let other = all.iter().find(|(task, cycle, _)| {
-                *task == edge.task_id && !cycle.matches(&i.cycle)
-            });
+            let other = all
+                .iter()
+                .find(|(task, cycle, _)| *task == edge.task_id && !cycle.matches(&i.cycle));
             if let Some((_, _, id)) = other {
                 edge.instance_id = Some(id.clone());
             }

@@ -1,6 +1,8 @@
 //! Answers: what is acknowledged is done and durable, what is refused has changed nothing.
 
-use super::{Checker, Moment, Ready, Row, RowKey, Rows, Running, Target, Verdict, ensure, instance};
+use super::{
+    Checker, Moment, Ready, Row, RowKey, Rows, Running, Target, Verdict, ensure, instance,
+};
 use crate::model::command::Command;
 use crate::model::id::InstanceId;
 use crate::model::request::{Answer, Reply, Request};
@@ -33,7 +35,13 @@ impl Checker {
         Ok(())
     }
 
-    fn answer(&mut self, asked: &Request, answer: &Answer, moment: &Moment, rows: &Rows) -> Verdict {
+    fn answer(
+        &mut self,
+        asked: &Request,
+        answer: &Answer,
+        moment: &Moment,
+        rows: &Rows,
+    ) -> Verdict {
         let reply = match answer {
             Ok(reply) => reply,
             Err(rejection) => {

@@ -28,12 +28,8 @@ fn condition<'a>(spec: &'a TaskSpec, edge: &Edge) -> Option<&'a Condition> {
 }
 
 fn is_skipped(seen: &Seen) -> bool {
-    let reasons = [
-        Reason::ConditionFalse,
-        Reason::UpstreamSkipped,
-        Reason::SkippedByUser,
-        Reason::FileGone,
-    ];
+    let reasons =
+        [Reason::ConditionFalse, Reason::UpstreamSkipped, Reason::SkippedByUser, Reason::FileGone];
     seen.state == Cancelled && seen.reason.is_some_and(|reason| reasons.contains(&reason))
 }
 
@@ -174,7 +170,9 @@ impl Checker {
             .map_err(|name| format!("{id} is READY without its parameter {name}"))?;
         for (name, value) in &expected {
             let is = row.runtime_params.get(name);
-            ensure(is == Some(value), || format!("parameter {name} of {id} is {is:?}, not {value}"))?;
+            ensure(is == Some(value), || {
+                format!("parameter {name} of {id} is {is:?}, not {value}")
+            })?;
             if !row.given_params.contains_key(name) && !row.edges.is_empty() {
                 self.marks.hit("a parameter flowed down an edge or was a default");
             }

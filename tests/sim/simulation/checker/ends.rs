@@ -128,9 +128,8 @@ impl Checker {
         seen.faults += 1;
         let nth = seen.faults - seen.forgiven;
         let code = told(done).1.unwrap_or_default();
-        let again = nth < spec.retry.max_attempts
-            && spec.may_run_again()
-            && is_listed(&spec.retry, &code);
+        let again =
+            nth < spec.retry.max_attempts && spec.may_run_again() && is_listed(&spec.retry, &code);
         self.marks.hit(if again { "failed and tried again" } else { "failed for good" });
         again.then(|| {
             let wait = wait(&spec.retry, nth);

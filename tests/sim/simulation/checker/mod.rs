@@ -230,7 +230,7 @@ impl Checker {
         for byte in text.bytes() {
             self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
-        self.record(record, rows).map_err(|e| format!("at log entry {text}: {e}"))
+        self.record(record, rows).map_err(|e| format!("{e}\nat log entry {text}"))
     }
 
     fn record(&mut self, record: &LogRecord, rows: &Rows) -> Verdict {
@@ -248,7 +248,8 @@ impl Checker {
             Record::FireAmended { .. } => Ok(()),
             Record::DefinitionLoaded { task_id, revision: number, .. }
             | Record::DefinitionPinned { task_id, revision: number } => {
-                let spec = revision(rows, task_id, *number).ok_or("in force, but no revision row")?;
+                let spec =
+                    revision(rows, task_id, *number).ok_or("in force, but no revision row")?;
                 self.triggers(task_id, Some(spec), at);
                 Ok(())
             }

@@ -123,7 +123,8 @@ impl Checker {
                     Some(Cause::File { path }) => path.as_str(),
                     _ => "",
                 };
-                let old = self.places.iter().filter(|(task, of, _)| *task == seen.task && of == path);
+                let old =
+                    self.places.iter().filter(|(task, of, _)| *task == seen.task && of == path);
                 if let Some(best) = old.map(|(_, _, place)| *place).min() {
                     seen.ready = best;
                 }
@@ -165,8 +166,9 @@ impl Checker {
 
     /// Notes the move.
     fn follow(&mut self, record: &LogRecord, rows: &Rows) {
-        let Record::Moved { instance_id: id, to, reason, attempt, next_retry_at, executor_id, .. } =
-            &record.what
+        let Record::Moved {
+            instance_id: id, to, reason, attempt, next_retry_at, executor_id, ..
+        } = &record.what
         else {
             return;
         };
@@ -224,7 +226,9 @@ impl Checker {
         let asked = self.known(id)?.asked_to_end;
         let at = record.at.as_millis();
         let (right, mark) = match reason {
-            Some(Reason::CancelledByUser) => (asked || record.uid.is_some(), "cancelled by a person"),
+            Some(Reason::CancelledByUser) => {
+                (asked || record.uid.is_some(), "cancelled by a person")
+            }
             Some(Reason::DependencyTimeout) => {
                 let due = row.dependency_deadline.is_some_and(|t| t.as_millis() <= at);
                 let wanted = self.spec(rows, row)?.on_dependency_timeout;
@@ -233,7 +237,9 @@ impl Checker {
             Some(Reason::ConditionFalse) => {
                 (self.a_condition_is_false(row, rows)?, "a condition was false")
             }
-            Some(Reason::UpstreamSkipped) => (self.an_upstream_is_skipped(row), "skipped with its upstream"),
+            Some(Reason::UpstreamSkipped) => {
+                (self.an_upstream_is_skipped(row), "skipped with its upstream")
+            }
             Some(Reason::RejectedParams) => {
                 let spec = self.spec(rows, row)?;
                 let bad = self.expected_parameters(row, &spec, rows).is_err();
@@ -253,9 +259,13 @@ impl Checker {
     /// A row stands where the log says.
     pub(super) fn as_the_log_says(&self, i: &Instance) -> Verdict {
         let (id, seen) = (&i.instance_id, self.known(&i.instance_id)?);
-        ensure(seen.state == i.state, || format!("row of {id} says {}, the log {}", i.state, seen.state))?;
+        ensure(seen.state == i.state, || {
+            format!("row of {id} says {}, the log {}", i.state, seen.state)
+        })?;
         ensure(seen.attempt == i.attempt, || format!("{id} has a lost row"))?;
-        ensure(is_a_reason_of(i.state, i.reason), || format!("{id} is {} for {:?}", i.state, i.reason))?;
+        ensure(is_a_reason_of(i.state, i.reason), || {
+            format!("{id} is {} for {:?}", i.state, i.reason)
+        })?;
         let next = i.next_retry_at.map(|t| t.as_millis());
         ensure(seen.next_retry == next, || {
             format!("next attempt of {id} is due at {next:?}, not {:?}", seen.next_retry)
@@ -267,7 +277,9 @@ impl Checker {
         ensure(counts == counted, || format!("{id} counts {counts:?}, the log {counted:?}"))?;
         if i.is_open() {
             let held = self.paused.contains(&crate::model::record::Target::Instance(id.clone()));
-            ensure(held == i.paused.is_some(), || format!("{id} is paused: {held}, by its row not"))?;
+            ensure(held == i.paused.is_some(), || {
+                format!("{id} is paused: {held}, by its row not")
+            })?;
         }
         Ok(())
     }

@@ -1,9 +1,7 @@
 //! Starts: within slots and quotas, where labels and type fit, what is not paused, the first in
 //! the queue first; and nothing that can start is left to wait (design, 'Order').
 
-use super::{
-    Checker, Instance, LogRecord, Record, Rows, Seen, Target, Verdict, ensure, instance,
-};
+use super::{Checker, Instance, LogRecord, Record, Rows, Seen, Target, Verdict, ensure, instance};
 use crate::model::id::TaskId;
 use crate::model::settings::ExecutorSettings;
 use crate::model::spec::TaskSpec;
@@ -112,7 +110,9 @@ impl Checker {
         let mine = self.place(chosen, self.known(&chosen.instance_id)?);
         let mut others = 0;
         for id in self.ready.iter().filter(|id| **id != chosen.instance_id) {
-            let Some(row) = instance(rows, id).filter(|i| i.queue == chosen.queue) else { continue };
+            let Some(row) = instance(rows, id).filter(|i| i.queue == chosen.queue) else {
+                continue;
+            };
             others += 1;
             let place = self.place(row, self.known(id)?);
             if place > mine {
@@ -157,7 +157,9 @@ impl Checker {
             let row = instance(rows, id).ok_or_else(|| format!("{id} is READY without a row"))?;
             let spec = self.spec(rows, row)?;
             ensure(self.held(row, &spec).is_some() || self.stands_behind(row, rows)?, || {
-                format!("{id} is READY and left to wait, though nothing holds it: {row:?}; {spec:?}")
+                format!(
+                    "{id} is READY and left to wait, though nothing holds it: {row:?}; {spec:?}"
+                )
             })?;
         }
         if !self.ready.is_empty() {

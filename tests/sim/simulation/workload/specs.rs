@@ -13,7 +13,7 @@ use crate::model::params::{ParamSchema, ParamType};
 use crate::model::priority::Priority;
 use crate::model::spec::{
     Backoff, FileTrigger, Misfire, OnDependencyTimeout, Overlap, Strength, TaskSpec, TaskTrigger,
-    Trigger, TriggerKind,
+    TriggerKind,
 };
 use crate::model::template::Template;
 use crate::rng::Rng;
@@ -56,7 +56,7 @@ fn condition(rng: &mut Rng) -> Condition {
 }
 
 fn parameters(rng: &mut Rng, spec: &mut TaskSpec) {
-    if rng.chance(60) {
+    if rng.chance(50) {
         return;
     }
     let default = rng.chance(40).then(|| rng.below(10).into());
@@ -82,8 +82,8 @@ fn retries(rng: &mut Rng, spec: &mut TaskSpec) {
 
 fn triggers(rng: &mut Rng, spec: &mut TaskSpec, n: u64) {
     let mut whole_day = 60;
-    match rng.below(7) {
-        0 | 1 => {
+    match rng.below(8) {
+        0..=2 => {
             let misfire = *rng.pick(&[Misfire::Skip, Misfire::RunOnce, Misfire::RunAll]).unwrap();
             let overlap = *rng
                 .pick(&[Overlap::Skip, Overlap::Queue, Overlap::Replace, Overlap::Allow])
@@ -104,18 +104,18 @@ fn triggers(rng: &mut Rng, spec: &mut TaskSpec, n: u64) {
             spec.cycle = Some(CycleRule { unit, offset: 0 });
             whole_day = 0;
         }
-        2 => {
+        3 => {
             let event = format!("event{}", rng.below(2));
             spec.triggers = vec![on(TriggerKind::Event(event))];
         }
-        3 => {
+        4 => {
             spec.triggers = vec![on(TriggerKind::File(FileTrigger {
                 pattern: format!("/in/{}", rng.below(2)),
                 settle: Duration::from_millis(50),
                 poll: None,
             }))];
         }
-        4 if n > 0 => {
+        5 if n > 0 => {
             let states = if rng.chance(50) {
                 TaskTrigger::STATES.to_vec()
             } else {
@@ -129,15 +129,12 @@ fn triggers(rng: &mut Rng, spec: &mut TaskSpec, n: u64) {
     if !spec.triggers.is_empty() && rng.chance(whole_day) {
         spec.cycle = Some(CycleRule::DAY);
     }
+    // Mostly what is needed, sometimes not, rarely what nobody declared.
+    let usual = if spec.runtime_params.contains_key("n") { 85 } else { 2 };
     for trigger in &mut spec.triggers {
-        given(rng, trigger);
-    }
-}
-
-/// What a trigger gives; sometimes nothing, although it is needed.
-fn given(rng: &mut Rng, trigger: &mut Trigger) {
-    if rng.chance(70) {
-        trigger.params.insert("n".to_owned(), rng.below(10).into());
+        if rng.chance(usual) {
+            trigger.params.insert("n".to_owned(), rng.below(10).into());
+        }
     }
 }
 

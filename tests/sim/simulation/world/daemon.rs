@@ -308,7 +308,6 @@ impl World {
     }
 
     fn carry_out(&mut self, command: Command) -> Verdict {
-        
         match command {
             Command::Run(dispatch) => {
                 self.checker.sent(&dispatch.of, &self.rows)?;

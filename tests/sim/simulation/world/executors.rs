@@ -217,9 +217,8 @@ impl World {
         let long_ago = |at: i64| at + 3000 < self.now;
         let heard = e.connected && e.heard == e.epoch && long_ago(e.heard_at);
         let wanted = self.ending.get(&of.instance_id).is_some_and(|since| long_ago(*since));
-        let current = checker::instance(&self.rows, &of.instance_id).is_some_and(|i| {
-            i.state == InstanceState::Running && i.lease() == Some(of.lease)
-        });
+        let current = checker::instance(&self.rows, &of.instance_id)
+            .is_some_and(|i| i.state == InstanceState::Running && i.lease() == Some(of.lease));
         if heard && wanted && current {
             return Err(format!("{of:?} was to be ended long ago and got no TERM"));
         }

@@ -20,12 +20,12 @@ pub(super) struct Fault {
 /// All kinds.
 pub(super) const FAULTS: [Fault; 7] = [
     Fault { name: "executor dies", most: 40, happens: World::executor_dies },
-    Fault { name: "machine starts anew", most: 20, happens: World::reboot },
+    Fault { name: "machine starts anew", most: 12, happens: World::reboot },
     Fault { name: "connection breaks", most: 30, happens: World::connection_breaks },
     Fault { name: "late report", most: 30, happens: World::late_report },
     Fault { name: "impossible report", most: 30, happens: World::impossible_report },
     Fault { name: "clock is set", most: 15, happens: World::clock_is_set },
-    Fault { name: "daemon is asked to stop", most: 15, happens: World::asked_to_stop },
+    Fault { name: "daemon is asked to stop", most: 8, happens: World::asked_to_stop },
 ];
 
 impl World {

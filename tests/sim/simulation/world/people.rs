@@ -28,8 +28,8 @@ pub(super) struct Deed {
 /// All kinds.
 pub(super) const DEEDS: [Deed; 11] = [
     Deed { name: "edit files", most: 25, act: World::edit },
-    Deed { name: "pause or resume", most: 20, act: World::hold },
-    Deed { name: "cancel", most: 20, act: World::cancel },
+    Deed { name: "pause or resume", most: 15, act: World::hold },
+    Deed { name: "cancel", most: 12, act: World::cancel },
     Deed { name: "submit", most: 30, act: World::submit },
     Deed { name: "retry", most: 15, act: World::retry },
     Deed { name: "emit", most: 15, act: World::emit },
@@ -160,13 +160,30 @@ impl World {
     }
 
     fn hold(&mut self) -> Verdict {
-        let target = self.target();
         if self.rng.chance(40) {
+            let held = self.held();
+            let target = self.rng.pick(&held).cloned().unwrap_or(Target::All);
             return self.ask(Request::Resume { target });
         }
-        let wait = self.rng.range(500, 20_000);
-        let until = self.rng.chance(70).then(|| self.after(wait));
+        let target = self.target();
+        let large = matches!(target, Target::All | Target::Queue(_));
+        // Or nothing would happen for most of the time.
+        let wait = self.rng.range(500, if large { 4000 } else { 20_000 });
+        let until = (large || self.rng.chance(70)).then(|| self.after(wait));
         self.ask(Request::Pause { target, reason: None, until })
+    }
+
+    /// What is held now.
+    pub(super) fn held(&self) -> Vec<Target> {
+        let held = self.rows.values().filter_map(|row| match row {
+            Row::Hold(hold) => Some(hold.target.clone()),
+            Row::Task(task) if task.paused.is_some() => Some(Target::Task(task.task_id.clone())),
+            Row::Instance(i) if i.paused.is_some() && i.is_open() => {
+                Some(Target::Instance(i.instance_id.clone()))
+            }
+            _ => None,
+        });
+        held.collect()
     }
 
     fn submit(&mut self) -> Verdict {
@@ -179,7 +196,9 @@ impl World {
         body.ignore_deps = self.rng.chance(15);
         body.no_downstream = self.rng.chance(15);
         body.dry_run = self.rng.chance(5);
-        if self.rng.chance(50) {
+        let declared = checker::in_force(&self.rows, &task)
+            .is_some_and(|spec| spec.runtime_params.contains_key("n"));
+        if self.rng.chance(if declared { 80 } else { 3 }) {
             body.params.insert("n".to_owned(), self.rng.below(10).into());
         }
         if self.rng.chance(15) {
@@ -227,7 +246,11 @@ impl World {
         let minutes = tasks
             .filter_map(|task| checker::in_force(&self.rows, &task).and_then(unit))
             .any(|unit| unit == CycleUnit::Minute);
-        if days { often || minutes } else { often && spec.and_then(unit) != Some(CycleUnit::Minute) }
+        if days {
+            often || minutes
+        } else {
+            often && spec.and_then(unit) != Some(CycleUnit::Minute)
+        }
     }
 
     /// Asking changes nothing.

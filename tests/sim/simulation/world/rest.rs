@@ -1,10 +1,11 @@
 //! The liveness phase: no faults, no holds, no new work. Everything that can finish must.
 
 use super::super::checker::{self, Checker, Verdict};
+use super::super::workload;
 use super::World;
+use crate::build;
 use crate::model::event::Event;
 use crate::model::instance::{Instance, InstanceState};
-use crate::model::record::{Row, Target};
 use crate::model::request::Request;
 
 impl World {
@@ -32,7 +33,8 @@ impl World {
             }
         }
         self.play(self.now + 400_000)?;
-        Checker::at_rest(&self.rows, self.wall()).map_err(|e| format!("{e}; {:?}", self.executors))?;
+        Checker::at_rest(&self.rows, self.wall())
+            .map_err(|e| format!("{e}; {:?}", self.executors))?;
         for executor in &self.executors {
             if !executor.journal.is_empty() {
                 return Err(format!("{} still keeps {:?}", executor.id, executor.journal));
@@ -48,21 +50,10 @@ impl World {
     }
 
     fn let_go(&mut self) -> Verdict {
-        let mut targets = vec![Target::All];
-        for row in self.rows.values() {
-            match row {
-                Row::Hold(hold) => targets.push(hold.target.clone()),
-                Row::Task(task) => targets.push(Target::Task(task.task_id.clone())),
-                Row::Instance(i) if i.paused.is_some() && i.is_open() => {
-                    targets.push(Target::Instance(i.instance_id.clone()));
-                }
-                _ => {}
-            }
+        for n in 0..self.files.tasks {
+            self.ask(Request::Unpin { task: build::id(&workload::name(n)) })?;
         }
-        for target in targets {
-            if let Target::Task(task) = &target {
-                self.ask(Request::Unpin { task: task.clone() })?;
-            }
+        for target in self.held() {
             self.ask(Request::Resume { target })?;
         }
         Ok(())
