@@ -55,9 +55,10 @@ fn hold_every_second(which: u64) {
 }
 
 /// What must have happened, and how often at least in a hundred runs.
-const HAPPENS: [(&str, u64); 49] = [
+const HAPPENS: [(&str, u64); 50] = [
     ("started", 1500),
     ("started before others of its queue", 500),
+    ("queues competed for a slot", 200),
     ("live compared with rebuilt", 400),
     ("killed before a commit", 30),
     ("killed after a commit", 30),

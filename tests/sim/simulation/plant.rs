@@ -49,6 +49,8 @@ pub(crate) enum Plant {
     QueueQuotaTooLarge,
     /// Every owner may run one more.
     OwnerQuotaTooLarge,
+    /// Queues have no weights.
+    NoWeights,
     /// Executors seem to offer every label and type.
     NoLabels,
     /// Strong edges reach the engine as weak ones.
@@ -76,7 +78,7 @@ pub(crate) enum Plant {
 }
 
 /// All faults, with a part of what the check says that must catch each.
-pub(crate) const ALL: [(Plant, &str); 25] = [
+pub(crate) const ALL: [(Plant, &str); 26] = [
     (Plant::NoLeaseCheck, "which is not on, changed something"),
     (Plant::LostRow, ""),
     (Plant::LostRecord, "log entry"),
@@ -90,6 +92,7 @@ pub(crate) const ALL: [(Plant, &str); 25] = [
     (Plant::NoMaxConcurrent, "maxConcurrent is"),
     (Plant::QueueQuotaTooLarge, "of queue"),
     (Plant::OwnerQuotaTooLarge, "of owner"),
+    (Plant::NoWeights, "the turn of"),
     (Plant::NoLabels, "does not take"),
     (Plant::WeakEdges, "is READY but its edge"),
     (Plant::NoConditions, "is READY but its edge"),
@@ -123,6 +126,9 @@ impl Plant {
         }
         if self == Self::OwnerQuotaTooLarge {
             given.owner_quota.values_mut().for_each(|max| *max += 1);
+        }
+        if self == Self::NoWeights {
+            given.queues.iter_mut().for_each(|queue| queue.weight = 1);
         }
         if self == Self::NoLabels {
             for executor in &mut given.executors {

@@ -10,6 +10,7 @@ mod fires;
 mod moves;
 mod order;
 mod outside;
+mod shares;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,6 +93,8 @@ pub(crate) struct Checker {
     running: BTreeSet<InstanceId>,
     waiting: BTreeSet<InstanceId>,
     paused: BTreeSet<Target>,
+    /// What the queues have saved up for their turns.
+    credit: BTreeMap<String, i64>,
     connected: BTreeSet<String>,
     stopping: bool,
     opened: bool,
@@ -165,6 +168,7 @@ impl Checker {
             running: BTreeSet::new(),
             waiting: BTreeSet::new(),
             paused: BTreeSet::new(),
+            credit: BTreeMap::new(),
             connected: BTreeSet::new(),
             stopping: false,
             opened: false,
@@ -279,6 +283,7 @@ impl Checker {
             }
             Record::DaemonStarted { .. } => {
                 self.connected.clear();
+                self.credit.clear();
                 self.stopping = false;
                 self.bound_waits(at, rows);
                 Ok(())

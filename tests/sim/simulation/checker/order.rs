@@ -7,7 +7,7 @@ use crate::model::settings::ExecutorSettings;
 use crate::model::spec::TaskSpec;
 
 impl Checker {
-    fn running(&self, same: impl Fn(&Seen) -> bool) -> u32 {
+    pub(super) fn running(&self, same: impl Fn(&Seen) -> bool) -> u32 {
         let running = self.running.iter().filter_map(|id| self.seen.get(id));
         u32::try_from(running.filter(|seen| same(seen)).count()).unwrap_or(u32::MAX)
     }
@@ -46,7 +46,7 @@ impl Checker {
     }
 
     /// Why a READY instance cannot start now; `None`: it can.
-    fn held(&self, i: &Instance, spec: &TaskSpec) -> Option<String> {
+    pub(super) fn held(&self, i: &Instance, spec: &TaskSpec) -> Option<String> {
         if self.is_paused(i) {
             return Some("it is paused".to_owned());
         }
@@ -62,7 +62,7 @@ impl Checker {
     }
 
     /// The instance as it was when it was READY: its row may be that of its next attempt already.
-    fn as_it_waited(row: &Instance) -> Instance {
+    pub(super) fn as_it_waited(row: &Instance) -> Instance {
         let attempt = row.attempt.saturating_sub(u32::from(row.state == super::Running));
         Instance { attempt, state: super::Ready, ..row.clone() }
     }
@@ -92,6 +92,7 @@ impl Checker {
             return Err(format!("{id} starts although {why}"));
         }
         self.is_the_first(&row, rows)?;
+        self.is_its_turn(&row, rows)?;
         let queue = row.queue.to_string();
         if let Some(seen) = self.seen.get_mut(id) {
             seen.queue = queue;
@@ -132,7 +133,9 @@ impl Checker {
 
     /// Instances of one task need the same and start in their order; where an older one needs what
     /// an earlier revision said, or waits for its file to be looked at, it still goes first.
-    fn stands_behind(&self, i: &Instance, rows: &Rows) -> Result<bool, String> {
+    /// FIXME: it should not, what cannot be placed blocks nothing; gone once groups of the dispatch
+    /// queue are told apart by revision. Seeds 51 and 189 show it without this allowance.
+    pub(super) fn stands_behind(&self, i: &Instance, rows: &Rows) -> Result<bool, String> {
         let mine = self.place(i, self.known(&i.instance_id)?);
         let of_task = |task: &TaskId| *task == i.task_id;
         for id in self.ready.iter().filter(|id| **id != i.instance_id) {
