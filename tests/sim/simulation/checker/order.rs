@@ -133,8 +133,8 @@ impl Checker {
 
     /// Instances of one task need the same and start in their order; where an older one needs what
     /// an earlier revision said, or waits for its file to be looked at, it still goes first.
-    /// FIXME: it should not, what cannot be placed blocks nothing; gone once groups of the dispatch
-    /// queue are told apart by revision. Seeds 51 and 189 show it without this allowance.
+    /// That is more than the design allows, as what cannot be placed blocks nothing; it ends when
+    /// the groups of the dispatch queue are told apart by revision, and this function with it.
     pub(super) fn stands_behind(&self, i: &Instance, rows: &Rows) -> Result<bool, String> {
         let mine = self.place(i, self.known(&i.instance_id)?);
         let of_task = |task: &TaskId| *task == i.task_id;
