@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::lifecycle::boot;
 use super::state::State;
+use crate::limits;
 use crate::model::command::{Command, Effects};
 use crate::model::id::{InstanceId, LogSeq, ReplyTo};
 use crate::model::instance::{Instance, InstanceState, Pause, Reason};
@@ -261,8 +262,9 @@ impl<'a> Turn<'a> {
     /// A time trigger begins to count: from now on.
     pub(super) fn begin_cursor(&mut self, key: (crate::model::id::TaskId, String)) {
         let since = self.now;
+        // Its earlier lives count: the clock may be set back to them.
         let mut done = self.state.jumps_of(&key).done;
-        done.retain(|span| span.to > since);
+        done.retain(|span| since.since(span.to) <= limits::ARRIVAL_KEPT);
         let is_as_old_as_its_task =
             self.state.registry.row(&key.0).is_some_and(|row| row.created_at == since);
         if done.is_empty() && is_as_old_as_its_task {

@@ -215,6 +215,24 @@ fn the_clock_of_a_held_instance_stands_still_through_a_step() {
     }
 }
 
+/// Design, T3: the fire key bars a repeat, also where the trigger went and came back in between.
+#[test]
+fn a_step_back_into_an_earlier_life_of_a_trigger_repeats_nothing_of_it() {
+    let mut bench = bench(Misfire::RunOnce);
+    bench.pass(MINUTE);
+    bench.drain();
+    bench.specs(vec![]);
+    bench.pass(MINUTE / 2);
+    bench.specs(vec![minutely(Misfire::RunOnce)]);
+    bench.pass(MINUTE);
+    bench.drain();
+    bench.step(-2 * MINUTE);
+    bench.pass(3 * MINUTE);
+    bench.drain();
+    assert_eq!(made(&bench), [MINUTE, 2 * MINUTE, 3 * MINUTE]);
+    assert_eq!(counted(&bench), 3);
+}
+
 /// docs/waves.md, rule 11: the clock starts when the instance's own time comes, which is for the
 /// wall clock to say.
 #[test]

@@ -58,7 +58,8 @@ impl Checker {
             format!("not nominal: {fire:?}")
         })?;
         if fire.count == 1 && fire.outcome == FireOutcome::Instance {
-            let fresh = self.single.insert((fire.task_id.clone(), from));
+            let key = (fire.task_id.clone(), fire.trigger.clone(), from);
+            let fresh = self.single.insert(key);
             ensure(fresh, || format!("a second row of one nominal fire: {fire:?}"))?;
         }
         let made = matches!(fire.outcome, FireOutcome::Instance | FireOutcome::Duplicate);

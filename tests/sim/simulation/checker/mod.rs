@@ -116,8 +116,8 @@ pub(crate) struct Checker {
     // Fires.
     spans: BTreeMap<(TaskId, String), Vec<Span>>,
     fired: BTreeMap<TaskId, u64>,
-    /// A task's nominal times that had a row of their own.
-    single: BTreeSet<(TaskId, i64)>,
+    /// Nominal times of a task's triggers that had a row of their own.
+    single: BTreeSet<(TaskId, String, i64)>,
 }
 
 pub(crate) fn instance<'a>(rows: &'a Rows, id: &InstanceId) -> Option<&'a Instance> {
