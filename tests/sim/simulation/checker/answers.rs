@@ -1,7 +1,8 @@
 //! Answers: what is acknowledged is done and durable, what is refused has changed nothing.
 
 use super::{
-    Checker, Moment, Ready, Row, RowKey, Rows, Running, Target, Verdict, ensure, instance,
+    Checker, InstanceState, Moment, Ready, Row, RowKey, Rows, Running, Target, Verdict, ensure,
+    instance,
 };
 use crate::model::command::Command;
 use crate::model::id::InstanceId;
@@ -18,6 +19,10 @@ fn is_held(rows: &Rows, target: &Target) -> bool {
             rows.contains_key(&RowKey::Hold { target: target.clone() })
         }
     }
+}
+
+fn is_on(state: InstanceState) -> bool {
+    matches!(state, Ready | Running)
 }
 
 fn are_there(rows: &Rows, ids: &[InstanceId]) -> bool {
@@ -62,8 +67,20 @@ impl Checker {
             (Request::Cancel { instance: id, .. }, Reply::Done) => {
                 instance(rows, id).is_none_or(|i| !i.is_open() || i.stopping.is_some())
             }
-            (Request::Retry { instance: id, .. }, Reply::Done) => {
-                instance(rows, id).is_some_and(|i| matches!(i.state, Ready | Running))
+            (Request::Retry { instance: id, same_revision, stored, .. }, Reply::Retried(again)) => {
+                let before = stored.as_ref().filter(|_| *same_revision).map(|i| i.revision);
+                let is_on = |id: &InstanceId| instance(rows, id).filter(|i| is_on(i.state));
+                if !again.below.is_empty() {
+                    self.marks.hit("tried again below a retried one");
+                }
+                again.below.iter().all(|id| is_on(id).is_some())
+                    && is_on(id).is_some_and(|i| before.is_none_or(|before| before == i.revision))
+            }
+            (Request::Skip { instance: id, .. }, Reply::Done) => {
+                instance(rows, id).is_none_or(|i| !i.is_open())
+            }
+            (Request::Freeze { instance: id, .. }, Reply::Done) => {
+                instance(rows, id).is_some_and(|i| i.paused.is_some())
             }
             (Request::Pause { target, .. }, Reply::Done) => is_held(rows, target),
             (Request::Resume { target: Target::Instance(id) }, Reply::Done) => {

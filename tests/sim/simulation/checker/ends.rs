@@ -1,6 +1,7 @@
 //! Ends of attempts and what follows: each by a report that somebody sent or a loss that somebody
 //! saw, counted, and tried again when the policy says (design, 'Attempts'), by hand arithmetic.
 
+use super::preemption::PREEMPTIONS;
 use super::{
     Checker, Failed, Instance, InstanceId, InstanceState, LogRecord, Record, Rows, Seen, Succeeded,
     Timeout, Verdict, ensure, instance,
@@ -73,13 +74,23 @@ impl Checker {
         let found = number.checked_sub(1).and_then(|n| row.attempts.get(n));
         let found = found.ok_or("ended, but the row has no such attempt")?;
         let of = AttemptRef { instance_id: id.clone(), attempt: *attempt, lease: found.lease };
-        let asked = self.known(id)?.asked_to_end;
+        let seen = self.known(id)?;
+        let asked = seen.asked_to_end && !seen.preempted;
         let at = record.at.as_millis();
         let due = match error_code.as_deref() {
             Some("EXECUTOR_LOST") => {
                 let gone = self.died.contains(&of) || *found.boot_id != *self.boot;
                 ensure(gone, || format!("{of:?} is EXECUTOR_LOST, but its executor lives"))?;
                 self.lost(id, &spec, at)
+            }
+            Some("PREEMPTED") => {
+                let seen = self.seen.get_mut(id).ok_or("never made")?;
+                ensure(seen.preempted, || format!("nobody wanted the slot of {of:?}"))?;
+                seen.preemptions += 1;
+                let times = seen.preemptions;
+                ensure(times <= PREEMPTIONS, || format!("{id} gives way {times} times"))?;
+                self.marks.hit("gave up its slot");
+                Some((at, at))
             }
             Some("CANCEL_REQUESTED") => {
                 ensure(asked, || format!("nobody asked {of:?} to end"))?;
@@ -149,6 +160,7 @@ impl Checker {
             seen.retries += 1;
             seen.forgiven = seen.faults;
             seen.requeues = 0;
+            seen.preemptions = 0;
             seen.spawn_retries = 0;
             self.marks.hit("tried again by a person");
             return Ok(());

@@ -8,9 +8,11 @@ mod barren;
 mod edges;
 mod ends;
 mod fires;
+mod lent;
 mod moves;
 mod order;
 mod outside;
+mod preemption;
 mod shares;
 
 use std::cell::RefCell;
@@ -18,16 +20,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use self::fires::Span;
+use self::shares::Credit;
 use super::marks::Marks;
 use super::plant::Plant;
 use crate::model::command::Command;
 use crate::model::cycle::Cycle;
 use crate::model::event::{AttemptRef, Finished};
-use crate::model::id::{InstanceId, Lease, TaskId};
+use crate::model::id::{InstanceId, Lease, QueueName, TaskId};
 use crate::model::instance::InstanceState::{
     self, Blocked, Cancelled, Failed, Pending, Ready, Running, Succeeded, Timeout,
 };
 use crate::model::instance::{Instance, Reason};
+use crate::model::priority::Level;
 use crate::model::record::{Batch, LogRecord, Record, Row, RowKey, Target};
 use crate::model::request::Request;
 use crate::model::settings::Settings;
@@ -74,6 +78,9 @@ struct Seen {
     next_retry: Option<i64>,
     /// It runs, and somebody wants that to end.
     asked_to_end: bool,
+    /// That is to give its slot to another; and times that it has.
+    preempted: bool,
+    preemptions: u32,
     /// Times a person had it tried again.
     retries: u32,
 }
@@ -96,7 +103,9 @@ pub(crate) struct Checker {
     waiting: BTreeSet<InstanceId>,
     paused: BTreeSet<Target>,
     /// What the queues have saved up for their turns.
-    credit: BTreeMap<String, i64>,
+    credit: Credit<QueueName>,
+    /// What the levels have, in queues that share by level.
+    credit_of_levels: BTreeMap<QueueName, Credit<Level>>,
     connected: BTreeSet<String>,
     stopping: bool,
     opened: bool,
@@ -106,6 +115,7 @@ pub(crate) struct Checker {
     ended: BTreeSet<InstanceId>,
     updated: BTreeSet<InstanceId>,
     created: BTreeMap<InstanceId, i64>,
+    gives_way: BTreeSet<InstanceId>,
     /// Instances whose file went while they were READY: their places in the queue may be taken.
     places: Vec<(TaskId, String, (i64, u64))>,
     // The world outside.
@@ -172,7 +182,8 @@ impl Checker {
             running: BTreeSet::new(),
             waiting: BTreeSet::new(),
             paused: BTreeSet::new(),
-            credit: BTreeMap::new(),
+            credit: Credit::default(),
+            credit_of_levels: BTreeMap::new(),
             connected: BTreeSet::new(),
             stopping: false,
             opened: false,
@@ -181,6 +192,7 @@ impl Checker {
             ended: BTreeSet::new(),
             updated: BTreeSet::new(),
             created: BTreeMap::new(),
+            gives_way: BTreeSet::new(),
             places: Vec::new(),
             leases: BTreeMap::new(),
             sent: BTreeMap::new(),
@@ -202,6 +214,7 @@ impl Checker {
         self.ended.clear();
         self.updated.clear();
         self.created.clear();
+        self.gives_way.clear();
         self.places.clear();
         for record in &moment.batch.records {
             self.entry(record, rows)?;
@@ -221,6 +234,7 @@ impl Checker {
         self.new_ones(rows)?;
         self.waiting(rows)?;
         self.nothing_idles(rows)?;
+        self.gave_way_for_a_reason(rows)?;
         self.happenings(&moment.batch, rows)?;
         self.answered(moment, rows)
     }
@@ -292,7 +306,8 @@ impl Checker {
             }
             Record::DaemonStarted { .. } => {
                 self.connected.clear();
-                self.credit.clear();
+                self.credit = Credit::default();
+                self.credit_of_levels.clear();
                 self.stopping = false;
                 self.bound_waits(at, rows);
                 Ok(())

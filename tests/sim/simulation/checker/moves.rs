@@ -74,6 +74,8 @@ impl Checker {
             spawn_retries: 0,
             next_retry: None,
             asked_to_end: false,
+            preempted: false,
+            preemptions: 0,
             retries: 0,
         };
         self.waiting.insert(id.clone());
@@ -115,7 +117,13 @@ impl Checker {
         match what {
             "cancelling" => {
                 seen.asked_to_end = true;
+                seen.preempted = false;
                 self.marks.hit("asked to end while it runs");
+            }
+            "preempted" => {
+                seen.asked_to_end = true;
+                seen.preempted = true;
+                self.gives_way.insert(id.clone());
             }
             // A file's new content waits where the old one did.
             "place" => {
@@ -190,6 +198,7 @@ impl Checker {
         }
         if matches!(to, Succeeded | Cancelled | Ready) {
             seen.asked_to_end = false;
+            seen.preempted = false;
         }
         if was_ready
             && *reason == Some(Reason::FileGone)
@@ -272,8 +281,8 @@ impl Checker {
         })?;
         let waits = i.reason == Some(Reason::RetryWait);
         ensure(waits == i.next_retry_at.is_some(), || format!("{id} waits for a retry: {i:?}"))?;
-        let counts = (i.faults, i.requeues, i.spawn_retries);
-        let counted = (seen.faults, seen.requeues, seen.spawn_retries);
+        let counts = (i.faults, i.requeues, i.spawn_retries, i.preemptions);
+        let counted = (seen.faults, seen.requeues, seen.spawn_retries, seen.preemptions);
         ensure(counts == counted, || format!("{id} counts {counts:?}, the log {counted:?}"))?;
         if i.is_open() {
             let held = self.paused.contains(&crate::model::record::Target::Instance(id.clone()));

@@ -1,10 +1,14 @@
 //! Starts: within slots and quotas, where labels and type fit, what is not paused, the first in
 //! the queue first; and nothing that can start is left to wait (design, 'Order').
 
+use super::lent::Lent;
 use super::{Checker, Instance, LogRecord, Record, Rows, Seen, Target, Verdict, ensure, instance};
-use crate::model::id::TaskId;
+use crate::model::priority::Priority;
 use crate::model::settings::ExecutorSettings;
 use crate::model::spec::TaskSpec;
+
+/// Effective priority, when it became READY, at which log entry.
+pub(super) type Place = (Priority, i64, u64);
 
 impl Checker {
     pub(super) fn running(&self, same: impl Fn(&Seen) -> bool) -> u32 {
@@ -12,7 +16,7 @@ impl Checker {
         u32::try_from(running.filter(|seen| same(seen)).count()).unwrap_or(u32::MAX)
     }
 
-    fn is_paused(&self, i: &Instance) -> bool {
+    pub(super) fn is_paused(&self, i: &Instance) -> bool {
         let targets = [
             Target::All,
             Target::Queue(i.queue.clone()),
@@ -23,18 +27,28 @@ impl Checker {
     }
 
     /// A quota that is full.
-    fn full(&self, i: &Instance, spec: &TaskSpec) -> Option<String> {
+    pub(super) fn full(&self, i: &Instance, spec: &TaskSpec) -> Option<String> {
+        self.full_but_for(i, spec, |_| true)
+    }
+
+    /// A quota that is full, if only these count.
+    pub(super) fn full_but_for(
+        &self,
+        i: &Instance,
+        spec: &TaskSpec,
+        counts: impl Fn(&Seen) -> bool,
+    ) -> Option<String> {
         let reached = |max: Option<u32>, running: u32| max.filter(|max| running >= *max);
-        let of_task = self.running(|s| s.task == i.task_id);
+        let of_task = self.running(|s| s.task == i.task_id && counts(s));
         if let Some(max) = reached(spec.max_concurrent, of_task) {
             return Some(format!("{of_task} of {} run; maxConcurrent is {max}", i.task_id));
         }
-        let of_owner = self.running(|s| s.owner == spec.owner);
+        let of_owner = self.running(|s| s.owner == spec.owner && counts(s));
         let max = self.settings.owner_quota.get(&spec.owner).copied();
         if let Some(max) = reached(max, of_owner) {
             return Some(format!("{of_owner} of owner {} run; at most {max}", spec.owner));
         }
-        let in_queue = self.running(|s| s.queue == i.queue.as_str());
+        let in_queue = self.running(|s| s.queue == i.queue.as_str() && counts(s));
         let max = self.settings.queues.iter().find(|q| q.name == i.queue);
         let max = reached(max.and_then(|q| q.max_running), in_queue)?;
         Some(format!("{in_queue} of queue {} run; at most {max}", i.queue))
@@ -52,6 +66,9 @@ impl Checker {
         }
         if !self.files_read && i.awaited_file().is_some() {
             return Some("its file has not been looked at".to_owned());
+        }
+        if i.awaits_upstream && self.an_upstream_is_at_it(i) {
+            return Some("an upstream is tried again before it".to_owned());
         }
         let takes = |e: &&ExecutorSettings| e.takes(&spec.task_type, &spec.executor_labels);
         let mut takers = self.settings.executors.iter().filter(takes);
@@ -101,27 +118,31 @@ impl Checker {
         Ok(())
     }
 
-    /// The place in its queue: priority, when it became READY, at which log entry.
-    fn place(&self, i: &Instance, seen: &Seen) -> (u8, i64, u64) {
-        (self.plant.meant(i.priority).value(), seen.ready.0, seen.ready.1)
+    /// The place in its queue: effective priority, when it became READY, at which log entry.
+    pub(super) fn place(&self, i: &Instance, lent: &Lent) -> Result<Place, String> {
+        let seen = self.known(&i.instance_id)?;
+        Ok((self.effective(i, lent), seen.ready.0, seen.ready.1))
     }
 
     /// Nobody of the same queue with a better place could have started.
     fn is_the_first(&mut self, chosen: &Instance, rows: &Rows) -> Verdict {
-        let mine = self.place(chosen, self.known(&chosen.instance_id)?);
+        let lent = self.lent(rows);
+        let mine = self.place(chosen, &lent)?;
+        let shares = self.weights_of_levels(&chosen.queue).is_some();
         let mut others = 0;
         for id in self.ready.iter().filter(|id| **id != chosen.instance_id) {
             let Some(row) = instance(rows, id).filter(|i| i.queue == chosen.queue) else {
                 continue;
             };
             others += 1;
-            let place = self.place(row, self.known(id)?);
-            if place > mine {
+            let place = self.place(row, &lent)?;
+            let other_level = place.0.level() != mine.0.level();
+            if place > mine || (shares && other_level) {
                 continue;
             }
             let row = Self::as_it_waited(row);
             let spec = self.spec(rows, &row)?;
-            ensure(self.held(&row, &spec).is_some() || self.stands_behind(&row, rows)?, || {
+            ensure(self.held(&row, &spec).is_some(), || {
                 format!("{id} at {place:?} was passed over for {} at {mine:?}", chosen.instance_id)
             })?;
         }
@@ -129,26 +150,6 @@ impl Checker {
             self.marks.hit("started before others of its queue");
         }
         Ok(())
-    }
-
-    /// Instances of one task need the same and start in their order; where an older one needs what
-    /// an earlier revision said, or waits for its file to be looked at, it still goes first.
-    /// That is more than the design allows, as what cannot be placed blocks nothing; it ends when
-    /// the groups of the dispatch queue are told apart by revision, and this function with it.
-    pub(super) fn stands_behind(&self, i: &Instance, rows: &Rows) -> Result<bool, String> {
-        let mine = self.place(i, self.known(&i.instance_id)?);
-        let of_task = |task: &TaskId| *task == i.task_id;
-        for id in self.ready.iter().filter(|id| **id != i.instance_id) {
-            let seen = self.known(id)?;
-            let Some(row) = instance(rows, id).filter(|_| of_task(&seen.task)) else { continue };
-            let waits = !self.paused.contains(&Target::Instance((*id).clone()));
-            let unsure = !self.files_read && row.awaited_file().is_some();
-            let other = row.revision != i.revision || unsure;
-            if other && row.queue == i.queue && waits && self.place(row, seen) < mine {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     /// After a turn nothing that can start waits.
@@ -159,7 +160,7 @@ impl Checker {
         for id in &self.ready {
             let row = instance(rows, id).ok_or_else(|| format!("{id} is READY without a row"))?;
             let spec = self.spec(rows, row)?;
-            ensure(self.held(row, &spec).is_some() || self.stands_behind(row, rows)?, || {
+            ensure(self.held(row, &spec).is_some(), || {
                 format!(
                     "{id} is READY and left to wait, though nothing holds it: {row:?}; {spec:?}"
                 )
