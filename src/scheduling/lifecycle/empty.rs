@@ -110,7 +110,7 @@ fn note(
     while let Some(oldest) =
         turn.state.empty_cycles.oldest_beyond(task, limits::EMPTY_CYCLES_MAX).cloned()
     {
-        turn.drop_empty_cycle(task, &oldest);
+        forget(turn, task, &oldest);
     }
     true
 }

@@ -238,6 +238,23 @@ fn rule_7_only_the_newest_cycles_of_a_task_are_kept_and_each_for_the_retention_t
     assert_eq!(empty(&bench), []);
 }
 
+/// What is no longer remembered ends no edge, also for who waited all the time: a start would say
+/// the same.
+#[test]
+fn rule_7_a_cycle_that_too_many_newer_ones_push_out_is_waited_for_again() {
+    use crate::model::cycle::{CycleRule, CycleUnit};
+    let cycle = Some(CycleRule { unit: CycleUnit::Minute, offset: 0 });
+    let a = TaskSpec { triggers: vec![second_by_second(Misfire::Skip)], cycle, ..task("a") };
+    let hard = TaskSpec { cycle, ..waits("hard", "a", Strength::Strong) };
+    let set = || vec![a.clone(), hard.clone()];
+    let mut bench = Bench::new(set());
+    bench.restart(HOUR, set());
+    let waiting = bench.run_for("hard", "2026-11-30T00:30");
+    assert_eq!(bench.standing(&waiting), (Blocked, Some(Reason::UpstreamSkipped)));
+    bench.restart(DAY, set());
+    assert_eq!(bench.standing(&waiting), (Pending, Some(Reason::WaitingDependency)));
+}
+
 #[test]
 fn rule_7_what_the_clock_went_past_by_mistake_is_no_end() {
     let mut bench = Bench::new(set());
