@@ -10,8 +10,8 @@ use crate::model::time::Timestamp;
 /// How far an accepted attempt is.
 #[derive(Debug, Clone)]
 pub(crate) enum Phase {
-    Accepted { term: bool },
-    Running { since: i64, term: bool },
+    Accepted { term: bool, frozen: bool },
+    Running { since: i64, term: bool, frozen: bool },
     Finished(Box<Finished>),
 }
 
@@ -80,6 +80,15 @@ impl Executor {
         on
     }
 
+    /// Attempts whose processes are stopped.
+    fn frozen(&self) -> Vec<AttemptRef> {
+        let stopped = self.journal.iter().filter(|(_, phase)| match phase {
+            Phase::Accepted { frozen, .. } | Phase::Running { frozen, .. } => *frozen,
+            Phase::Finished(_) => false,
+        });
+        stopped.map(|(of, _)| of.clone()).collect()
+    }
+
     pub(crate) fn hello(&self, boot_id: &Arc<str>) -> Hello {
         let mut hello = Hello {
             executor: self.id.clone(),
@@ -88,7 +97,7 @@ impl Executor {
             pid: u32::try_from(100 + self.incarnation).unwrap_or(1),
             boot_id: Arc::clone(boot_id),
             running: Vec::new(),
-            frozen: Some(Vec::new()),
+            frozen: Some(self.frozen()),
             lost: self.lost.iter().cloned().collect(),
             finished: Vec::new(),
         };

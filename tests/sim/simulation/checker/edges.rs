@@ -147,6 +147,9 @@ impl Checker {
     pub(super) fn a_condition_is_false(&self, i: &Instance, rows: &Rows) -> Result<bool, String> {
         let spec = self.spec(rows, i)?;
         Ok(i.edges.iter().any(|edge| {
+            if edge.instance_id.is_none() {
+                return self.standing(edge, i, &spec, rows) == Standing::Ends;
+            }
             let up = edge.instance_id.as_ref().and_then(|up| instance(rows, up));
             let when = condition(&spec, edge);
             when.zip(up).is_some_and(|(when, up)| holds(when, up) == Some(false))

@@ -2,7 +2,8 @@
 
 use super::{
     Blocked, Cancelled, Checker, Failed, Instance, InstanceId, InstanceState, LogRecord, Pending,
-    Ready, Record, Rows, Running, Seen, Succeeded, TaskId, Timeout, Verdict, ensure, instance,
+    Ready, Record, Rows, Running, Seen, Succeeded, Target, TaskId, Timeout, Verdict, ensure,
+    instance,
 };
 use crate::model::instance::{Cause, Reason};
 use crate::model::spec::OnDependencyTimeout;
@@ -118,6 +119,8 @@ impl Checker {
             "cancelling" => {
                 seen.asked_to_end = true;
                 seen.preempted = false;
+                // What is to end is let go on for that.
+                self.paused.remove(&Target::Instance(id.clone()));
                 self.marks.hit("asked to end while it runs");
             }
             "preempted" => {
@@ -125,6 +128,7 @@ impl Checker {
                 seen.preempted = true;
                 self.gives_way.insert(id.clone());
             }
+            "frozen" => self.marks.hit("frozen"),
             // A file's new content waits where the old one did.
             "place" => {
                 let path = match instance(rows, id).map(|i| &i.trigger) {
@@ -207,6 +211,8 @@ impl Checker {
             self.places.push((seen.task.clone(), path.clone(), seen.ready));
         }
         if seen.is_final {
+            // What is over is held no longer, also if it is tried again.
+            self.paused.remove(&Target::Instance(id.clone()));
             self.ended.insert(id.clone());
         }
         let sets = [
@@ -254,6 +260,9 @@ impl Checker {
                 let bad = self.expected_parameters(row, &spec, rows).is_err();
                 (bad || spec.dedup_key.is_some(), "parameters refused at the end")
             }
+            Some(Reason::SkippedByUser) => {
+                (record.uid.is_some() && row.cancelled_by == record.uid, "skipped by a person")
+            }
             Some(Reason::Replaced) => (true, "replaced"),
             Some(Reason::FileGone) => {
                 let of_file = matches!(row.trigger, Cause::File { .. });
@@ -285,7 +294,7 @@ impl Checker {
         let counted = (seen.faults, seen.requeues, seen.spawn_retries, seen.preemptions);
         ensure(counts == counted, || format!("{id} counts {counts:?}, the log {counted:?}"))?;
         if i.is_open() {
-            let held = self.paused.contains(&crate::model::record::Target::Instance(id.clone()));
+            let held = self.paused.contains(&Target::Instance(id.clone()));
             ensure(held == i.paused.is_some(), || {
                 format!("{id} is paused: {held}, by its row not")
             })?;

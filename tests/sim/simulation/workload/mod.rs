@@ -8,7 +8,7 @@ use std::sync::Arc;
 use self::specs::{change, spec};
 use crate::build::{self, on};
 use crate::model::event::{Definitions, SpecFile};
-use crate::model::settings::Settings;
+use crate::model::settings::{Discipline, LevelWeights, Settings};
 use crate::model::spec::{TaskSpec, Trigger, TriggerKind};
 use crate::rng::Rng;
 
@@ -41,6 +41,9 @@ pub(crate) fn settings(rng: &mut Rng) -> Settings {
     let mut settings = Arc::unwrap_or_clone(settings);
     for (executor, zone) in settings.executors.iter_mut().zip(["a", "b"]) {
         executor.labels.insert("zone".to_owned(), zone.to_owned());
+    }
+    if rng.chance(30) {
+        settings.queues[1].discipline = Discipline::Weighted(LevelWeights::default());
     }
     settings.executors[1].task_types = vec!["SHELL".to_owned()];
     if rng.chance(50) {

@@ -158,6 +158,7 @@ fn dress(rng: &mut Rng, spec: &mut TaskSpec) {
     spec.priority =
         Priority::new(u8::try_from(rng.below(10)).unwrap_or(0)).unwrap_or(Priority::NORMAL);
     spec.max_concurrent = *rng.pick(&[Some(1), Some(1), Some(2), Some(3), None]).unwrap();
+    spec.preemptible = spec.may_run_again() && rng.chance(35);
     spec.enabled = !rng.chance(4);
     spec.dependency_timeout = rng.chance(15).then(|| Duration::from_secs(20 + rng.below(60)));
     spec.on_dependency_timeout =

@@ -156,6 +156,11 @@ impl World {
                         } else {
                             self.ending.remove(&i.instance_id);
                         }
+                        if i.is_frozen() && !ends {
+                            self.frozen.entry(i.instance_id.clone()).or_insert(self.now);
+                        } else {
+                            self.frozen.remove(&i.instance_id);
+                        }
                     }
                     self.rows.insert(key.clone(), back);
                 }
@@ -331,8 +336,14 @@ impl World {
             }
             // No task here declares outputs.
             Command::LookForOutputs { .. } | Command::ForgetOutputs { .. } => {}
-            // Nobody freezes anything here.
-            Command::Freeze { .. } | Command::Thaw { .. } => {}
+            Command::Freeze { executor, of } => {
+                let to = self.named(executor.as_str());
+                self.order_freeze(to, of, true);
+            }
+            Command::Thaw { executor, of } => {
+                let to = self.named(executor.as_str());
+                self.order_freeze(to, of, false);
+            }
             Command::Exit(_) => self.leaves = true,
             Command::Reply { .. } | Command::Attach { .. } => {}
         }

@@ -12,6 +12,7 @@ pub(super) enum Message {
     Run(AttemptRef),
     Kill(AttemptRef),
     Forget(AttemptRef),
+    Freeze(AttemptRef, bool),
 }
 
 impl World {
@@ -25,6 +26,10 @@ impl World {
 
     pub(super) fn order_kill(&mut self, to: usize, of: AttemptRef) {
         self.send(to, Message::Kill(of));
+    }
+
+    pub(super) fn order_freeze(&mut self, to: usize, of: AttemptRef, stands: bool) {
+        self.send(to, Message::Freeze(of, stands));
     }
 
     pub(super) fn order_forget(&mut self, to: usize, of: AttemptRef) {
@@ -122,7 +127,7 @@ impl World {
                 Some(Phase::Finished(done)) => self.report(to, Report::Finished(done)),
                 Some(Phase::Accepted { .. } | Phase::Running { .. }) => {}
                 None => {
-                    let accepted = Phase::Accepted { term: false };
+                    let accepted = Phase::Accepted { term: false, frozen: false };
                     self.executors[to].journal.insert(of.clone(), accepted);
                     let wait = self.rng.range(0, 60);
                     self.at(wait, Thing::Start { on: to, incarnation, of });
@@ -131,10 +136,24 @@ impl World {
             Message::Kill(of) => {
                 let wait = self.rng.range(0, 1500);
                 match self.executors[to].journal.get_mut(&of) {
-                    Some(Phase::Accepted { term } | Phase::Running { term, .. }) => *term = true,
+                    Some(Phase::Accepted { term, .. } | Phase::Running { term, .. }) => {
+                        *term = true
+                    }
                     Some(Phase::Finished(_)) | None => return,
                 }
                 self.at(wait, Thing::End { on: to, incarnation, of, by_term: true });
+            }
+            Message::Freeze(of, stands) => {
+                if let Some(Phase::Accepted { frozen, .. } | Phase::Running { frozen, .. }) =
+                    self.executors[to].journal.get_mut(&of)
+                    && std::mem::replace(frozen, stands)
+                    && !stands
+                {
+                    // Its own end may have been due meanwhile.
+                    let wait = self.rng.range(0, 1500);
+                    self.mark("thawed");
+                    self.at(wait, Thing::End { on: to, incarnation, of, by_term: false });
+                }
             }
             Message::Forget(of) => {
                 let executor = &mut self.executors[to];
@@ -156,7 +175,11 @@ impl World {
         if executor.incarnation != incarnation || !executor.alive {
             return Ok(());
         }
-        let Some(Phase::Accepted { term: false }) = executor.journal.get(of) else { return Ok(()) };
+        let Some(Phase::Accepted { term: false, frozen }) = executor.journal.get(of) else {
+            return Ok(());
+        };
+        // Its processes are stopped as soon as there are any.
+        let frozen = *frozen;
         let fail = !self.calm && self.rng.chance(self.swarm.fail / 4);
         if fail {
             let transient = self.rng.chance(50);
@@ -166,7 +189,7 @@ impl World {
             return Ok(());
         }
         self.checker.process(of, &self.rows)?;
-        let running = Phase::Running { since: self.wall(), term: false };
+        let running = Phase::Running { since: self.wall(), term: false, frozen };
         self.executors[on].journal.insert(of.clone(), running);
         let at = self.timestamp();
         self.report(on, Report::Started(Started { of: of.clone(), pid: 4242, at }));
@@ -188,12 +211,18 @@ impl World {
             return Ok(());
         }
         let (since, term) = match executor.journal.get(of) {
-            Some(Phase::Accepted { term }) => (None, *term),
-            Some(Phase::Running { since, term }) => (Some(*since), *term),
+            Some(Phase::Accepted { term, .. }) => (None, *term),
+            // What is stopped ends by TERM alone, also if its time was up: that stands still too.
+            Some(Phase::Running { frozen: true, term: false, .. }) => {
+                self.mark("stood still beyond its end");
+                return Ok(());
+            }
+            Some(Phase::Running { since, term, .. }) => (Some(*since), *term),
             Some(Phase::Finished(_)) | None => return Ok(()),
         };
         if !term {
             self.was_not_to_end(on, of)?;
+            self.was_to_run(on, of)?;
         }
         let outcome = if by_term && self.rng.chance(80) {
             Outcome::Signalled { signal: 15, name: "TERM".to_owned() }
@@ -221,6 +250,20 @@ impl World {
             .is_some_and(|i| i.state == InstanceState::Running && i.lease() == Some(of.lease));
         if heard && wanted && current {
             return Err(format!("{of:?} was to be ended long ago and got no TERM"));
+        }
+        Ok(())
+    }
+
+    /// What is to stand still does, on a standing connection.
+    fn was_to_run(&self, on: usize, of: &AttemptRef) -> Verdict {
+        let e = &self.executors[on];
+        let long_ago = |at: i64| at + 3000 < self.now;
+        let heard = e.connected && e.heard == e.epoch && long_ago(e.heard_at);
+        let wanted = self.frozen.get(&of.instance_id).is_some_and(|since| long_ago(*since));
+        let current = checker::instance(&self.rows, &of.instance_id)
+            .is_some_and(|i| i.is_frozen() && i.lease() == Some(of.lease));
+        if heard && wanted && current {
+            return Err(format!("{of:?} was to stand still and ended by itself"));
         }
         Ok(())
     }

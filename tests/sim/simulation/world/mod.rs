@@ -109,6 +109,8 @@ pub(crate) struct World {
     gone: BTreeSet<String>,
     /// Since when, in real time, an attempt that runs is to be ended.
     ending: BTreeMap<InstanceId, i64>,
+    /// Since when, in real time, its processes are to stand still.
+    frozen: BTreeMap<InstanceId, i64>,
     /// The directory was read since the daemon came up.
     read: bool,
     /// The engine has heard a whole reading since the daemon came up.
@@ -156,6 +158,7 @@ impl World {
             arrivals: 0,
             gone: BTreeSet::new(),
             ending: BTreeMap::new(),
+            frozen: BTreeMap::new(),
             read: false,
             opened: false,
             files_read: false,

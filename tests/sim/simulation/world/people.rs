@@ -26,10 +26,12 @@ pub(super) struct Deed {
 }
 
 /// All kinds.
-pub(super) const DEEDS: [Deed; 11] = [
+pub(super) const DEEDS: [Deed; 13] = [
     Deed { name: "edit files", most: 25, act: World::edit },
     Deed { name: "pause or resume", most: 15, act: World::hold },
     Deed { name: "cancel", most: 12, act: World::cancel },
+    Deed { name: "skip", most: 5, act: World::skip },
+    Deed { name: "freeze or thaw", most: 10, act: World::freeze },
     Deed { name: "submit", most: 30, act: World::submit },
     Deed { name: "retry", most: 15, act: World::retry },
     Deed { name: "emit", most: 15, act: World::emit },
@@ -98,12 +100,37 @@ impl World {
         let Some(i) = self.some(failed) else { return Ok(()) };
         let instance = i.instance_id.clone();
         self.flush()?;
-        self.ask(Request::Retry {
-            instance,
-            same_revision: false,
-            stored: Some(Box::new(i)),
-            below: None,
-        })
+        // As the door does it: first who is below, then their rows.
+        let below = self.rng.chance(40).then(|| {
+            let all = checker::instances(&self.rows);
+            let failed =
+                |i: &&Instance| matches!(i.state, InstanceState::Failed | InstanceState::Timeout);
+            all.filter(failed).cloned().collect()
+        });
+        let same_revision = self.rng.chance(30);
+        self.ask(Request::Retry { instance, same_revision, stored: Some(Box::new(i)), below })
+    }
+
+    fn skip(&mut self) -> Verdict {
+        let waits = self.rng.chance(80);
+        let is_before = |i: &Instance| i.is_open() && i.state != InstanceState::Running;
+        let Some(i) = self.some(|i| is_before(i) || !waits) else { return Ok(()) };
+        let instance = i.instance_id.clone();
+        self.ask(Request::Skip { instance, stored: Some(Box::new(i)) })
+    }
+
+    /// The processes of one that runs are stopped, or go on.
+    fn freeze(&mut self) -> Verdict {
+        let frozen = |i: &Instance| i.state == InstanceState::Running && i.paused.is_some();
+        if self.rng.chance(40)
+            && let Some(i) = self.some(frozen)
+        {
+            return self.ask(Request::Resume { target: Target::Instance(i.instance_id) });
+        }
+        let Some(i) = self.some(|i| i.state == InstanceState::Running) else { return Ok(()) };
+        let wait = self.rng.range(500, 20_000);
+        let until = self.rng.chance(70).then(|| self.after(wait));
+        self.ask(Request::Freeze { instance: i.instance_id, reason: None, until })
     }
 
     fn emit(&mut self) -> Verdict {
