@@ -11,7 +11,7 @@ use super::{
 };
 use crate::model::condition::Condition;
 use crate::model::instance::{Edge, Reason};
-use crate::model::spec::{OnDependencyTimeout, Strength, TaskSpec};
+use crate::model::spec::{DepType, OnDependencyTimeout, Strength, TaskSpec};
 
 /// What the conditions of the workload mean, by hand. `None`: no answer.
 fn holds(condition: &Condition, upstream: &Instance) -> Option<bool> {
@@ -81,6 +81,9 @@ impl Checker {
                 Strength::Strong => up.is_some_and(|s| s.state == Succeeded),
                 Strength::Weak => up.is_some_and(|s| s.is_final),
             };
+            let data = written.is_none_or(|d| d.dep_type == DepType::Success)
+                || Self::data_is_there(edge, rows);
+            ensure(data, || format!("{id} is READY but the data of {edge:?} is not there"))?;
             let when = written.and_then(|d| d.when.as_ref());
             let upstream = edge.instance_id.as_ref().and_then(|up| instance(rows, up));
             let yes = when.is_none_or(|w| upstream.and_then(|u| holds(w, u)) == Some(true));
@@ -110,12 +113,34 @@ impl Checker {
             Some(up) if strong && up.state != Succeeded => return Standing::Broken,
             Some(_) => {}
         }
-        let Some(when) = condition(spec, edge) else { return Standing::Holds };
+        let there = if Self::data_is_there(edge, rows) { Standing::Holds } else { Standing::Waits };
+        let Some(when) = condition(spec, edge) else { return there };
         match instance(rows, bound).and_then(|up| holds(when, up)) {
-            Some(true) => Standing::Holds,
+            Some(true) => there,
             Some(false) => Standing::Ends,
             None => Standing::Broken,
         }
+    }
+
+    /// Whether what an edge waits for besides its upstream's success was seen (rule 8).
+    fn data_is_there(edge: &Edge, rows: &Rows) -> bool {
+        let bound = edge.instance_id.as_ref().filter(|_| edge.dep_type == DepType::DataReady);
+        let up = bound.and_then(|up| instance(rows, up)).filter(|up| up.state == Succeeded);
+        let outputs = up.and_then(|up| up.outputs.as_ref());
+        outputs.is_none_or(|outputs| outputs.found.is_some())
+    }
+
+    /// Outputs are those that the definition names, and were found only if somebody saw them.
+    pub(super) fn outputs_are_true(&mut self, i: &Instance, rows: &Rows) -> Verdict {
+        let declares = i.state == Succeeded && !self.spec(rows, i)?.outputs.is_empty();
+        ensure(declares == i.outputs.is_some(), || format!("outputs of {i:?}"))?;
+        let found = i.outputs.as_ref().is_some_and(|outputs| outputs.found.is_some());
+        if found {
+            self.marks.hit("outputs were found");
+        }
+        ensure(!found || self.left_behind.contains(&i.instance_id), || {
+            format!("nobody saw the data of {i:?}")
+        })
     }
 
     /// Everything that waits stands where its upstreams put it, bound to its own cycle.

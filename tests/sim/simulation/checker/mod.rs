@@ -124,6 +124,8 @@ pub(crate) struct Checker {
     starts: BTreeMap<(InstanceId, u32), u32>,
     reports: BTreeMap<AttemptRef, Finished>,
     died: BTreeSet<AttemptRef>,
+    /// Whose outputs somebody has seen.
+    left_behind: BTreeSet<InstanceId>,
     boot: String,
     // Fires.
     spans: BTreeMap<(TaskId, String), Vec<Span>>,
@@ -199,6 +201,7 @@ impl Checker {
             starts: BTreeMap::new(),
             reports: BTreeMap::new(),
             died: BTreeSet::new(),
+            left_behind: BTreeSet::new(),
             boot: "boot-1".to_owned(),
             spans: BTreeMap::new(),
             fired: BTreeMap::new(),
@@ -224,6 +227,7 @@ impl Checker {
                 self.attempts(i)?;
                 self.as_the_log_says(i)?;
                 self.key_is_its_own(i, rows)?;
+                self.outputs_are_true(i, rows)?;
             }
         }
         self.empty_cycles_are_true(&moment.batch)?;

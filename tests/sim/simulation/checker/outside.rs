@@ -1,7 +1,20 @@
 //! What the world outside has seen, held against the log: orders, processes, losses, the end.
 
-use super::{Checker, Ready, Rows, Running, Verdict, ensure, instance, instances};
+use super::{
+    Checker, Instance, InstanceId, Ready, Rows, Running, Verdict, ensure, instance, instances,
+};
 use crate::model::event::{AttemptRef, Finished};
+use crate::model::spec::DepType;
+
+/// Whether somebody has yet to see what an upstream left behind.
+pub(super) fn awaits_data(rows: &Rows, i: &Instance) -> bool {
+    i.edges.iter().any(|edge| {
+        let up = edge.instance_id.as_ref().and_then(|up| instance(rows, up));
+        let outputs = up.filter(|_| edge.dep_type == DepType::DataReady);
+        let outputs = outputs.and_then(|up| up.outputs.as_ref());
+        outputs.is_some_and(|outputs| outputs.found.is_none())
+    })
+}
 
 impl Checker {
     /// A `Run` is carried out: its attempt must be durable, and RUNNING under this very lease.
@@ -45,6 +58,11 @@ impl Checker {
         self.died.extend(lost);
     }
 
+    /// All outputs of an instance were there.
+    pub(crate) fn left_behind(&mut self, id: &InstanceId) {
+        self.left_behind.insert(id.clone());
+    }
+
     /// The machine was started anew.
     pub(crate) fn boot(&mut self, boot: &str) {
         boot.clone_into(&mut self.boot);
@@ -56,6 +74,9 @@ impl Checker {
             let idle = !matches!(i.state, Ready | Running) && i.next_retry_at.is_none();
             ensure(idle, || format!("still {}: {i:?}", i.state))?;
             let due = i.is_waiting() && i.not_before.is_some_and(|at| at.as_millis() <= now);
+            ensure(!i.is_waiting() || !awaits_data(rows, i), || {
+                format!("its data is there and it still waits: {i:?}")
+            })?;
             ensure(!due, || format!("its time has come and it still waits: {i:?}"))?;
         }
         Ok(())

@@ -56,7 +56,12 @@ impl Checker {
             ensure(self.may_give_way(victim, rows)?, || format!("{id} need not give way"))?;
             let on = victim.executor_id.as_ref().ok_or("runs nowhere")?;
             let level = self.effective(victim, &lent).level();
-            let higher = self.ready.iter().any(|id| {
+            // Or to one that gives way itself, and could go on here.
+            let gives_way = |id: &&InstanceId| {
+                *id != &victim.instance_id && self.seen.get(*id).is_some_and(|s| s.preempted)
+            };
+            let others = self.running.iter().filter(gives_way);
+            let higher = self.ready.iter().chain(others).any(|id| {
                 let row = instance(rows, id);
                 row.is_some_and(|row| self.effective(row, &lent).level() < level)
                     && self.lacks_a_slot_on(id, on, rows)

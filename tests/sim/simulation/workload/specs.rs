@@ -12,8 +12,8 @@ use crate::model::instance::InstanceState;
 use crate::model::params::{ParamSchema, ParamType};
 use crate::model::priority::Priority;
 use crate::model::spec::{
-    Backoff, FileTrigger, Misfire, OnDependencyTimeout, Overlap, Strength, TaskSpec, TaskTrigger,
-    TriggerKind,
+    Backoff, DepType, FileTrigger, Misfire, OnDependencyTimeout, Overlap, Strength, TaskSpec,
+    TaskTrigger, TriggerKind,
 };
 use crate::model::template::Template;
 use crate::rng::Rng;
@@ -30,6 +30,9 @@ pub(super) fn spec(rng: &mut Rng, n: u64) -> TaskSpec {
             let strength = if rng.chance(25) { Strength::Weak } else { Strength::Strong };
             let mut edge = build::edge(&name(upstream), strength);
             edge.when = rng.chance(15).then(|| condition(rng));
+            if rng.chance(20) {
+                edge.dep_type = DepType::DataReady;
+            }
             spec.depends_on.push(edge);
         }
     }
@@ -38,6 +41,9 @@ pub(super) fn spec(rng: &mut Rng, n: u64) -> TaskSpec {
         triggers(rng, &mut spec, n);
     }
     spec.idempotent = idempotent(n);
+    if rng.chance(40) {
+        spec.outputs.extend(Template::parse(&format!("/out/{n}/{{cycle}}")));
+    }
     if rng.chance(10) {
         spec.dedup_key = Template::parse("{cycle}").ok();
     }

@@ -228,6 +228,7 @@ impl World {
         self.opened = false;
         self.files_read = false;
         self.leaves = false;
+        self.looks.clear();
         if self.rng.chance(50) {
             self.gone.insert(format!("/in/{}", self.rng.below(2)));
         }
@@ -334,8 +335,12 @@ impl World {
                 let wait = self.rng.range(0, 100);
                 self.at(wait, Thing::FilesRead);
             }
-            // No task here declares outputs.
-            Command::LookForOutputs { .. } | Command::ForgetOutputs { .. } => {}
+            Command::LookForOutputs { instance_id, outputs } => {
+                self.look_for(instance_id, outputs);
+            }
+            Command::ForgetOutputs { instance_id } => {
+                self.looks.remove(&instance_id);
+            }
             Command::Freeze { executor, of } => {
                 let to = self.named(executor.as_str());
                 self.order_freeze(to, of, true);

@@ -4,6 +4,7 @@
 mod daemon;
 mod executors;
 mod faults;
+mod outputs;
 mod people;
 mod rest;
 mod swarm;
@@ -21,6 +22,7 @@ use super::plant::Plant;
 use super::workload::{self, Files};
 use crate::model::event::{AttemptRef, Event};
 use crate::model::id::{InstanceId, LogSeq};
+use crate::model::output::Outputs;
 use crate::model::settings::Settings;
 use crate::model::time::Timestamp;
 use crate::rng::Rng;
@@ -62,6 +64,8 @@ enum Thing {
     ReadFiles,
     /// Whoever looks for arrived files has looked once.
     FilesRead,
+    /// Somebody looks for the outputs of an instance.
+    Look(InstanceId),
     Deed,
     Fault,
 }
@@ -105,6 +109,8 @@ pub(crate) struct World {
     crash_points: u64,
     flushes: u64,
     arrivals: u64,
+    /// Outputs that the daemon wants looked for.
+    looks: BTreeMap<InstanceId, Arc<Outputs>>,
     /// Paths of files that are not there now.
     gone: BTreeSet<String>,
     /// Since when, in real time, an attempt that runs is to be ended.
@@ -156,6 +162,7 @@ impl World {
             crash_points: 0,
             flushes: 0,
             arrivals: 0,
+            looks: BTreeMap::new(),
             gone: BTreeSet::new(),
             ending: BTreeMap::new(),
             frozen: BTreeMap::new(),
@@ -275,6 +282,7 @@ impl World {
             }
             Thing::ReadFiles => self.read_files(),
             Thing::FilesRead => self.files_are_read(),
+            Thing::Look(instance) => self.look(&instance),
             Thing::Deed => {
                 if self.calm {
                     return Ok(());

@@ -1,5 +1,6 @@
 //! What people and programs at the door do, and who brings files.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::super::checker::{self, Verdict};
@@ -9,7 +10,7 @@ use crate::build;
 use crate::model::backfill::BackfillBody;
 use crate::model::cycle::CycleUnit;
 use crate::model::event::{Event, FileArrival, FileIdentity};
-use crate::model::id::{QueueName, ReplyTo};
+use crate::model::id::{InstanceId, QueueName, ReplyTo};
 use crate::model::instance::{Instance, InstanceState};
 use crate::model::priority::Priority;
 use crate::model::record::{Revision, Row, Target};
@@ -97,16 +98,18 @@ impl World {
             matches!(i.state, InstanceState::Failed | InstanceState::Timeout)
                 && i.next_retry_at.is_none()
         };
-        let Some(i) = self.some(failed) else { return Ok(()) };
+        let all = checker::instances(&self.rows);
+        let all: Vec<Instance> = all.filter(|i| failed(i)).cloned().collect();
+        let ups = all.iter().flat_map(|i| i.edges.iter().filter_map(|e| e.instance_id.clone()));
+        let ups: BTreeSet<InstanceId> = ups.collect();
+        let with_downstream = self.rng.chance(50);
+        let has_below = |i: &Instance| failed(i) && ups.contains(&i.instance_id);
+        let found = self.some(has_below).filter(|_| with_downstream);
+        let Some(i) = found.or_else(|| self.some(failed)) else { return Ok(()) };
         let instance = i.instance_id.clone();
         self.flush()?;
-        // As the door does it: first who is below, then their rows.
-        let below = self.rng.chance(40).then(|| {
-            let all = checker::instances(&self.rows);
-            let failed =
-                |i: &&Instance| matches!(i.state, InstanceState::Failed | InstanceState::Timeout);
-            all.filter(failed).cloned().collect()
-        });
+        // As the door does it: with the rows of those below.
+        let below = with_downstream.then_some(all);
         let same_revision = self.rng.chance(30);
         self.ask(Request::Retry { instance, same_revision, stored: Some(Box::new(i)), below })
     }

@@ -20,6 +20,7 @@ impl World {
         self.feed(Event::Definitions(quiet))?;
         self.flush()?;
         self.let_go()?;
+        self.look_at_all();
         self.set_clock_past_all()?;
         for _ in 0..6 {
             self.play(self.now + 400_000)?;
