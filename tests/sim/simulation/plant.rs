@@ -11,11 +11,12 @@ use crate::model::command::Command;
 use crate::model::event::{AttemptRef, Definitions, Event, Report};
 use crate::model::id::Lease;
 use crate::model::instance::InstanceState;
+use crate::model::output::Sight;
 use crate::model::priority::Priority;
-use crate::model::record::{Batch, Row, RowKey};
+use crate::model::record::{Batch, FileIdentity, Row, RowKey};
 use crate::model::request::{Answer, PriorityText, Reply, Request};
-use crate::model::settings::Settings;
-use crate::model::spec::{Strength, TaskSpec};
+use crate::model::settings::{Discipline, Settings};
+use crate::model::spec::{DepType, Strength, TaskSpec};
 use crate::model::time::Timestamp;
 use crate::rng::Rng;
 
@@ -75,13 +76,25 @@ pub(crate) enum Plant {
     WrongParams,
     /// A retry waits for ever: its time is lost in a crash.
     RetryForgotten,
+    /// Everything that may run again seems to give way.
+    AllPreemptible,
+    /// Orders to stop processes for a while are lost.
+    LostFreeze,
+    /// A skip is answered and not done.
+    LostSkip,
+    /// Levels have no weights.
+    NoLevelWeights,
+    /// Whatever stands at a path counts as what a run left behind.
+    AnyData,
+    /// Edges on data reach the engine as edges on success.
+    NoData,
 }
 
-/// All faults, with a part of what the check says that must catch each.
-pub(crate) const ALL: [(Plant, &str); 26] = [
+/// All faults, with a part of what the check says that must catch each, or parts of which one.
+pub(crate) const ALL: [(Plant, &str); 32] = [
     (Plant::NoLeaseCheck, "which is not on, changed something"),
     (Plant::LostRow, ""),
-    (Plant::LostRecord, "log entry"),
+    (Plant::LostRecord, "log entry|, the log"),
     (Plant::CursorNotStored, "differ in"),
     (Plant::NewLease, "was really started 2 times"),
     (Plant::EarlyCommands, "is sent before"),
@@ -102,9 +115,15 @@ pub(crate) const ALL: [(Plant, &str); 26] = [
     (Plant::RetryTooEarly, "next attempt"),
     (Plant::AttemptTooMany, "next attempt"),
     (Plant::AllIdempotent, "next attempt"),
-    (Plant::LedgerDoubled, "nominal fire"),
+    (Plant::LedgerDoubled, "nominal fire|made twice"),
     (Plant::WrongParams, "parameter"),
     (Plant::RetryForgotten, "next attempt"),
+    (Plant::AllPreemptible, "need not give way|the turn of"),
+    (Plant::LostFreeze, "was to stand still"),
+    (Plant::LostSkip, "is acknowledged"),
+    (Plant::NoLevelWeights, "the turn of"),
+    (Plant::AnyData, "nobody saw the data"),
+    (Plant::NoData, "is not there"),
 ];
 
 impl Plant {
@@ -129,6 +148,9 @@ impl Plant {
         }
         if self == Self::NoWeights {
             given.queues.iter_mut().for_each(|queue| queue.weight = 1);
+        }
+        if self == Self::NoLevelWeights {
+            given.queues.iter_mut().for_each(|queue| queue.discipline = Discipline::Strict);
         }
         if self == Self::NoLabels {
             for executor in &mut given.executors {
@@ -158,6 +180,10 @@ impl Plant {
             Self::NoLabels => spec.executor_labels.clear(),
             Self::WeakEdges => {
                 spec.depends_on.iter_mut().for_each(|edge| edge.strength = Strength::Weak);
+            }
+            Self::AllPreemptible => spec.preemptible = spec.may_run_again(),
+            Self::NoData => {
+                spec.depends_on.iter_mut().for_each(|edge| edge.dep_type = DepType::Success);
             }
             Self::NoConditions => spec.depends_on.iter_mut().for_each(|edge| edge.when = None),
             Self::PriorityReversed => spec.priority = mirrored(spec.priority),
@@ -200,6 +226,13 @@ impl Plant {
                     done.of.lease = lease;
                 }
             }
+            Event::OutputsLooked(looks) if self == Self::AnyData => {
+                for sight in looks.iter_mut().flat_map(|look| &mut look.sights) {
+                    let (size, mtime_ns) = (1, i64::MAX);
+                    let identity = FileIdentity { device: 1, inode: 5, size, mtime_ns };
+                    *sight = Sight::File { identity, ctime_ns: mtime_ns };
+                }
+            }
             Event::Request { request: Request::SetPriority { priority, .. }, .. } => {
                 *priority = self.meant(*priority);
             }
@@ -208,7 +241,8 @@ impl Plant {
                 submission.priority = given;
             }
             Event::Request { request, .. }
-                if self == Self::LostCancel && matches!(request, Request::Cancel { .. }) =>
+                if self == Self::LostCancel && matches!(request, Request::Cancel { .. })
+                    || self == Self::LostSkip && matches!(request, Request::Skip { .. }) =>
             {
                 *request = Request::Status;
             }
@@ -222,7 +256,10 @@ impl Plant {
     /// A turn's effects, as the world sees them.
     pub(super) fn moment(self, moment: &mut Moment, rng: &mut Rng) {
         match self {
-            Self::LostCancel if matches!(moment.asked, Some(Request::Cancel { .. })) => {
+            Self::LostCancel | Self::LostSkip
+                if matches!(moment.asked, Some(Request::Cancel { .. } | Request::Skip { .. }))
+                    && is_status(moment) =>
+            {
                 for command in &mut moment.commands {
                     if let Command::Reply { answer, .. } = command {
                         **answer = Answer::Ok(Reply::Done);
@@ -238,6 +275,9 @@ impl Plant {
                     Command::Run(dispatch) => decided(&dispatch.of),
                     _ => true,
                 });
+            }
+            Self::LostFreeze => {
+                moment.commands.retain(|c| !matches!(c, Command::Freeze { .. }));
             }
             Self::LostKill => {
                 moment.commands.retain(|c| !matches!(c, Command::Kill { .. }) || rng.chance(30));
@@ -286,6 +326,14 @@ impl Plant {
             _ => {}
         }
     }
+}
+
+/// Whether something else was asked of the engine.
+fn is_status(moment: &Moment) -> bool {
+    moment.commands.iter().any(|command| match command {
+        Command::Reply { answer, .. } => matches!(**answer, Answer::Ok(Reply::Status(_))),
+        _ => false,
+    })
 }
 
 fn mirrored(priority: Priority) -> Priority {

@@ -113,7 +113,12 @@ impl Checker {
             Some(up) if strong && up.state != Succeeded => return Standing::Broken,
             Some(_) => {}
         }
-        let there = if Self::data_is_there(edge, rows) { Standing::Holds } else { Standing::Waits };
+        let asks = edge.dep_type == DepType::DataReady;
+        let there = if !asks || Self::data_is_there(edge, rows) {
+            Standing::Holds
+        } else {
+            Standing::Waits
+        };
         let Some(when) = condition(spec, edge) else { return there };
         match instance(rows, bound).and_then(|up| holds(when, up)) {
             Some(true) => there,
@@ -124,8 +129,11 @@ impl Checker {
 
     /// Whether what an edge waits for besides its upstream's success was seen (rule 8).
     fn data_is_there(edge: &Edge, rows: &Rows) -> bool {
-        let bound = edge.instance_id.as_ref().filter(|_| edge.dep_type == DepType::DataReady);
-        let up = bound.and_then(|up| instance(rows, up)).filter(|up| up.state == Succeeded);
+        let up = edge
+            .instance_id
+            .as_ref()
+            .and_then(|up| instance(rows, up))
+            .filter(|up| up.state == Succeeded);
         let outputs = up.and_then(|up| up.outputs.as_ref());
         outputs.is_none_or(|outputs| outputs.found.is_some())
     }

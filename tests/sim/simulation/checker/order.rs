@@ -146,6 +146,9 @@ impl Checker {
                 format!("{id} at {place:?} was passed over for {} at {mine:?}", chosen.instance_id)
             })?;
         }
+        if lent.contains_key(&chosen.instance_id) {
+            self.marks.hit("started by a lent priority");
+        }
         if others > 0 {
             self.marks.hit("started before others of its queue");
         }
