@@ -137,7 +137,7 @@ impl World {
                 let wait = self.rng.range(0, 1500);
                 match self.executors[to].journal.get_mut(&of) {
                     Some(Phase::Accepted { term, .. } | Phase::Running { term, .. }) => {
-                        *term = true
+                        *term = true;
                     }
                     Some(Phase::Finished(_)) | None => return,
                 }
