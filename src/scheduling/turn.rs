@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::ended::standing;
 use super::lifecycle::{boot, empty};
 use super::state::State;
+use crate::limits;
 use crate::model::command::{Command, Effects};
 use crate::model::cycle::Cycle;
 use crate::model::empty_cycle::EmptyCycle;
@@ -156,6 +157,8 @@ impl<'a> Turn<'a> {
             new.ready_seq = self.state.tip.0 + 1;
         }
         let is_final = !new.is_open();
+        // FAILED and then CANCELLED in one turn is one end.
+        let ends = is_final && old.is_open();
         if is_final {
             new.finished_at = new.finished_at.or(Some(self.now));
             new.paused = None;
@@ -177,8 +180,7 @@ impl<'a> Turn<'a> {
         };
         self.record_by(self.uid.or(asked_earlier), moved);
         self.put(new);
-        // A cancel of what ran is two moves and one end.
-        if is_final && self.ended.back() != Some(id) {
+        if ends {
             self.ended.push_back(id.clone());
         }
         let table = &self.state.instances;
@@ -298,8 +300,9 @@ impl<'a> Turn<'a> {
     /// A time trigger begins to count: from now on.
     pub(super) fn begin_cursor(&mut self, key: (TaskId, String)) {
         let since = self.now;
+        // Its earlier lives count: the clock may be set back to them.
         let mut done = self.state.jumps_of(&key).done;
-        done.retain(|span| span.to > since);
+        done.retain(|span| since.since(span.to) <= limits::ARRIVAL_KEPT);
         let is_as_old_as_its_task =
             self.state.registry.row(&key.0).is_some_and(|row| row.created_at == since);
         if done.is_empty() && is_as_old_as_its_task {

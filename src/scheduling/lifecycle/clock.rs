@@ -50,12 +50,16 @@ fn shift_waits(turn: &mut Turn<'_>, by_ms: i64) {
     };
     let waiting: Vec<InstanceId> =
         turn.state.instances.open().filter(waits).map(|i| i.instance_id.clone()).collect();
+    let now = turn.now;
     for id in waiting {
         turn.update(&id, "the clock was set", |i| {
             i.next_retry_at = i.next_retry_at.map(shifted);
-            i.dependency_deadline = i.dependency_deadline.map(shifted);
+            // Clocks that have not begun to run begin at `--at`, or now if that is past.
+            let begins = i.not_before;
+            let counted = |at: Timestamp| begins.map_or(shifted(at), |at0| at.plus(now.since(at0)));
+            i.dependency_deadline = i.dependency_deadline.map(counted);
+            i.expires_at = i.expires_at.map(counted);
             i.held_since = i.held_since.map(shifted);
-            i.expires_at = i.expires_at.map(shifted);
             i.ready_at = i.ready_at.map(shifted);
             if is_ahead(i) {
                 i.started_at = i.started_at.map(shifted);

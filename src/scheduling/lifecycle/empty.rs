@@ -110,7 +110,7 @@ fn note(
     while let Some(oldest) =
         turn.state.empty_cycles.oldest_beyond(task, limits::EMPTY_CYCLES_MAX).cloned()
     {
-        turn.drop_empty_cycle(task, &oldest);
+        forget(turn, task, &oldest);
     }
     true
 }
@@ -119,7 +119,12 @@ fn note(
 pub(super) fn filled(turn: &mut Turn<'_>, task: &TaskId, cycle: &Cycle) {
     let versions = turn.state.registry.rollouts().of(task).to_vec();
     for version in &versions {
-        forget(turn, version, cycle);
+        // It also ends what cycles of another unit say that match it.
+        let was_empty = turn.state.empty_cycles.of(version).next().is_some();
+        turn.drop_empty_cycle(version, cycle);
+        if was_empty {
+            wake(turn, version, cycle);
+        }
     }
 }
 

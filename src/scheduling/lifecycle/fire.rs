@@ -8,9 +8,11 @@ use super::super::state::State;
 use super::super::turn::Turn;
 use super::cancel;
 use super::wave::{self, Birth, Made};
+use crate::limits;
 use crate::model::cycle::{Cycle, CycleUnit};
 use crate::model::id::{InstanceId, TaskId};
 use crate::model::instance::{Cause, Instance, InstanceState, Stopping};
+use crate::model::jump::Span;
 use crate::model::params;
 use crate::model::placeholders::Known;
 use crate::model::record::{Cursor, FireOutcome};
@@ -38,11 +40,13 @@ pub(super) fn advance(
 ) {
     for trigger in triggers {
         let key = (task.clone(), trigger.clone());
+        // A clock that is set back may come to what was done before; not to what is long past.
+        let is_old = |span: &Span| at.since(span.to) > limits::ARRIVAL_KEPT;
         if let Some(jumps) = turn.state.jumps.get(&key)
-            && jumps.done.iter().any(|span| span.to <= at)
+            && jumps.done.iter().any(is_old)
         {
             let mut jumps = jumps.clone();
-            jumps.done.retain(|span| span.to > at);
+            jumps.done.retain(|span| !is_old(span));
             turn.put_jumps(jumps);
         }
         turn.put_cursor(Cursor { task_id: key.0, trigger: key.1, handled_to: at });

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::bench::Bench;
-use super::build::{after, edge, retry, task};
+use super::build::{after, edge, id, on, retry, task};
 use crate::model::command::Command;
 use crate::model::event::{Event, Hello, Outcome};
 use crate::model::id::{ExecutorId, InstanceId};
@@ -11,9 +11,9 @@ use crate::model::instance::InstanceState::{
     Blocked, Cancelled, Failed, Pending, Ready, Running, Succeeded, Timeout,
 };
 use crate::model::instance::{InstanceState, Reason};
-use crate::model::record::{Record, Target};
+use crate::model::record::{FireOutcome, Record, Target};
 use crate::model::request::Request;
-use crate::model::spec::{OnDependencyTimeout, Strength, TaskSpec};
+use crate::model::spec::{OnDependencyTimeout, Strength, TaskSpec, TaskTrigger, TriggerKind};
 
 const BY_USER: Option<Reason> = Some(Reason::CancelledByUser);
 
@@ -67,6 +67,21 @@ fn a_running_one_is_cancelled_once_its_processes_are_gone() {
         .collect();
     let code = Some("CANCEL_REQUESTED".to_owned());
     assert_eq!(moves[2..], [("FAILED".to_owned(), code), ("CANCELLED".to_owned(), None)]);
+}
+
+/// A cancelled attempt is FAILED and then CANCELLED in one turn: one end, told once to those that
+/// listen, also where they refuse it.
+#[test]
+fn an_end_by_cancel_is_one_end_for_those_that_listen_to_it() {
+    let on_end = TaskTrigger { task_id: id("a"), states: vec![Cancelled] };
+    let listener =
+        TaskSpec { triggers: vec![on(TriggerKind::Task(on_end))], enabled: false, ..task("b") };
+    let mut bench = Bench::new(vec![task("a"), listener]);
+    let a = bench.run("a");
+    bench.cancel(&a).0.unwrap();
+    bench.ends(&a, term(), true);
+    assert_eq!(bench.standing(&a), (Cancelled, BY_USER));
+    assert_eq!(bench.fires("b"), [(FireOutcome::Disabled, 1)]);
 }
 
 #[test]

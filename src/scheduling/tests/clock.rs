@@ -9,6 +9,7 @@ use crate::model::event::Event;
 use crate::model::instance::InstanceState::{Failed, Ready, Running};
 use crate::model::record::FireOutcome::{Coalesced, Instance, Missed};
 use crate::model::record::{Record, Target};
+use crate::model::request::SubmitBody;
 use crate::model::spec::{
     CronTrigger, FirePolicy, Misfire, Overlap, Strength, TaskSpec, Trigger, TriggerKind,
 };
@@ -211,6 +212,46 @@ fn the_clock_of_a_held_instance_stands_still_through_a_step() {
         assert!(bench.instance(&waits).is_open());
         bench.pass(1);
         assert!(!bench.instance(&waits).is_open());
+    }
+}
+
+/// Design, T3: the fire key bars a repeat, also where the trigger went and came back in between.
+#[test]
+fn a_step_back_into_an_earlier_life_of_a_trigger_repeats_nothing_of_it() {
+    let mut bench = bench(Misfire::RunOnce);
+    bench.pass(MINUTE);
+    bench.drain();
+    bench.specs(vec![]);
+    bench.pass(MINUTE / 2);
+    bench.specs(vec![minutely(Misfire::RunOnce)]);
+    bench.pass(MINUTE);
+    bench.drain();
+    bench.step(-2 * MINUTE);
+    bench.pass(3 * MINUTE);
+    bench.drain();
+    assert_eq!(made(&bench), [MINUTE, 2 * MINUTE, 3 * MINUTE]);
+    assert_eq!(counted(&bench), 3);
+}
+
+/// docs/waves.md, rule 11: the clock starts when the instance's own time comes, which is for the
+/// wall clock to say.
+#[test]
+fn the_clock_of_what_has_its_time_to_come_begins_then_whatever_steps_are_made_before() {
+    let late = TaskSpec {
+        depends_on: vec![edge("a", Strength::Strong)],
+        dependency_timeout: Some(Duration::from_secs(40)),
+        ..task("w")
+    };
+    // Its time comes 10 minutes after the beginning; by a step to an hour after it, it comes then.
+    for (by, comes_in) in [(-HOUR, 70 * MINUTE), (HOUR, 0)] {
+        let mut bench = Bench::new(vec![task("a"), late.clone()]);
+        let at = bench.now.plus(Duration::from_secs(600));
+        let waits = bench.submit("w", SubmitBody { at: Some(at), ..SubmitBody::default() });
+        bench.step(by);
+        bench.pass(comes_in + 39_999);
+        assert!(bench.instance(&waits).is_open(), "{by}");
+        bench.pass(1);
+        assert!(!bench.instance(&waits).is_open(), "{by}");
     }
 }
 

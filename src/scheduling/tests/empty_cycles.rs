@@ -8,7 +8,7 @@ use crate::model::cron::CronExpr;
 use crate::model::instance::InstanceState::{Blocked, Cancelled, Pending, Running, Succeeded};
 use crate::model::instance::Reason;
 use crate::model::record::{FireOutcome, Row, RowKey, Target};
-use crate::model::request::Request;
+use crate::model::request::{Request, SubmitBody};
 use crate::model::spec::{
     CronTrigger, Dependency, FirePolicy, Misfire, Overlap, Strength, TaskSpec, Trigger,
 };
@@ -236,6 +236,44 @@ fn rule_7_only_the_newest_cycles_of_a_task_are_kept_and_each_for_the_retention_t
     bench.specs(Vec::new());
     bench.pass(31 * DAY);
     assert_eq!(empty(&bench), []);
+}
+
+/// A task's unit may have changed since: the day holds all its minutes.
+#[test]
+fn rule_7_an_instance_of_a_matching_cycle_of_another_unit_wins() {
+    use crate::model::cycle::{CycleRule, CycleUnit};
+    let cycle = Some(CycleRule { unit: CycleUnit::Minute, offset: 0 });
+    let of_minutes = TaskSpec { cycle, ..nightly("a") };
+    let set = |a: TaskSpec| vec![a, waits("hard", "a", Strength::Strong)];
+    let mut bench = Bench::new(set(of_minutes.clone()));
+    bench.restart(DAY, set(TaskSpec { enabled: false, ..of_minutes }));
+    let waiting = bench.run_for("hard", "2026-11-30");
+    assert_eq!(bench.standing(&waiting), (Blocked, Some(Reason::UpstreamSkipped)));
+    bench.specs(set(nightly("a")));
+    let body = SubmitBody {
+        cycle: Some("2026-11-30".to_owned()),
+        no_downstream: true,
+        ..SubmitBody::default()
+    };
+    bench.submit("a", body);
+    assert_eq!(bench.standing(&waiting), (Pending, Some(Reason::WaitingDependency)));
+}
+
+/// What is no longer remembered ends no edge, also for who waited all the time: a start would say
+/// the same.
+#[test]
+fn rule_7_a_cycle_that_too_many_newer_ones_push_out_is_waited_for_again() {
+    use crate::model::cycle::{CycleRule, CycleUnit};
+    let cycle = Some(CycleRule { unit: CycleUnit::Minute, offset: 0 });
+    let a = TaskSpec { triggers: vec![second_by_second(Misfire::Skip)], cycle, ..task("a") };
+    let hard = TaskSpec { cycle, ..waits("hard", "a", Strength::Strong) };
+    let set = || vec![a.clone(), hard.clone()];
+    let mut bench = Bench::new(set());
+    bench.restart(HOUR, set());
+    let waiting = bench.run_for("hard", "2026-11-30T00:30");
+    assert_eq!(bench.standing(&waiting), (Blocked, Some(Reason::UpstreamSkipped)));
+    bench.restart(DAY, set());
+    assert_eq!(bench.standing(&waiting), (Pending, Some(Reason::WaitingDependency)));
 }
 
 #[test]

@@ -1,16 +1,15 @@
 //! What the simulated people write: small random graphs of tasks, and changes to the files.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+mod specs;
 
-use crate::build::{self, every, on};
-use crate::model::cycle::{CycleRule, CycleUnit};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use self::specs::{change, spec};
+use crate::build::{self, on};
 use crate::model::event::{Definitions, SpecFile};
-use crate::model::id::QueueName;
-use crate::model::priority::Priority;
-use crate::model::spec::{
-    FileTrigger, Misfire, OnDependencyTimeout, Overlap, Strength, TaskSpec, Trigger, TriggerKind,
-};
+use crate::model::settings::{Discipline, LevelWeights, Settings};
+use crate::model::spec::{TaskSpec, Trigger, TriggerKind};
 use crate::rng::Rng;
 
 /// What a file holds.
@@ -31,6 +30,26 @@ pub(crate) struct Files {
 
 pub(crate) fn name(n: u64) -> String {
     format!("t{n}")
+}
+
+/// A small machine: two executors of which one takes everything, three queues, quotas.
+pub(crate) fn settings(rng: &mut Rng) -> Settings {
+    let slots = 1 + u32::try_from(rng.below(3)).unwrap_or(0);
+    let quota = rng.chance(60).then_some(1);
+    let queues = [("default", 3, None), ("side", 1, quota), ("night", 2, Some(2))];
+    let settings = build::settings(&[("e1", slots), ("e2", 2)], &queues);
+    let mut settings = Arc::unwrap_or_clone(settings);
+    for (executor, zone) in settings.executors.iter_mut().zip(["a", "b"]) {
+        executor.labels.insert("zone".to_owned(), zone.to_owned());
+    }
+    if rng.chance(30) {
+        settings.queues[1].discipline = Discipline::Weighted(LevelWeights::default());
+    }
+    settings.executors[1].task_types = vec!["SHELL".to_owned()];
+    if rng.chance(50) {
+        settings.owner_quota.insert("trade".to_owned(), 1);
+    }
+    settings
 }
 
 impl Files {
@@ -128,99 +147,5 @@ fn file(path: &str, content: &Content) -> SpecFile {
     match content {
         Content::Good(specs) => build::file(path, specs.clone()),
         Content::Broken => build::broken(path),
-    }
-}
-
-/// Whether the task of this number may be started again by itself: the same in all its revisions.
-fn idempotent(n: u64) -> bool {
-    n % 3 != 1
-}
-
-fn spec(rng: &mut Rng, n: u64) -> TaskSpec {
-    let mut spec = build::task(&name(n));
-    for upstream in 0..n {
-        if rng.chance(if n > 4 { 25 } else { 40 }) {
-            let strength = if rng.chance(25) { Strength::Weak } else { Strength::Strong };
-            spec.depends_on.push(build::edge(&name(upstream), strength));
-        }
-    }
-    if spec.depends_on.is_empty() || rng.chance(12) {
-        triggers(rng, &mut spec);
-    }
-    spec.idempotent = idempotent(n);
-    if spec.idempotent {
-        let wait = Duration::from_secs(1 + rng.below(20));
-        spec.retry = build::retry(1 + u32::try_from(rng.below(3)).unwrap_or(0), wait);
-        if rng.chance(30) {
-            spec.retry.retry_on = Some(vec!["EXIT_1".to_owned(), "TIMEOUT".to_owned()]);
-        }
-    }
-    dress(rng, &mut spec);
-    spec
-}
-
-fn triggers(rng: &mut Rng, spec: &mut TaskSpec) {
-    match rng.below(5) {
-        0 | 1 => {
-            let misfire = *rng.pick(&[Misfire::Skip, Misfire::RunOnce, Misfire::RunAll]).unwrap();
-            let overlap = *rng
-                .pick(&[Overlap::Skip, Overlap::Queue, Overlap::Replace, Overlap::Allow])
-                .unwrap();
-            let periods = [7, 10, 15, 20, 30];
-            spec.triggers = vec![every(*rng.pick(&periods).unwrap(), misfire, overlap)];
-            if rng.chance(30) {
-                let second = every(*rng.pick(&[12, 25, 40]).unwrap(), misfire, overlap);
-                spec.triggers.push(second);
-            }
-            let unit = if rng.chance(30) { CycleUnit::Minute } else { CycleUnit::Day };
-            spec.cycle = Some(CycleRule { unit, offset: 0 });
-        }
-        2 => {
-            let event = format!("event{}", rng.below(2));
-            spec.triggers = vec![on(TriggerKind::Event(event))];
-            if rng.chance(60) {
-                spec.cycle = Some(CycleRule::DAY);
-            }
-        }
-        3 => {
-            spec.triggers = vec![on(TriggerKind::File(FileTrigger {
-                pattern: format!("/in/{}", rng.below(2)),
-                settle: Duration::from_millis(50),
-                poll: None,
-            }))];
-            if rng.chance(60) {
-                spec.cycle = Some(CycleRule::DAY);
-            }
-        }
-        _ => {}
-    }
-}
-
-/// What may differ between two revisions of a task.
-fn dress(rng: &mut Rng, spec: &mut TaskSpec) {
-    spec.queue = QueueName::from(if rng.chance(30) { "side" } else { "default" });
-    spec.priority =
-        Priority::new(u8::try_from(rng.below(10)).unwrap_or(0)).unwrap_or(Priority::NORMAL);
-    spec.max_concurrent = *rng.pick(&[Some(1), Some(1), Some(2), None]).unwrap();
-    spec.enabled = !rng.chance(4);
-    spec.dependency_timeout = rng.chance(10).then(|| Duration::from_secs(30 + rng.below(60)));
-    spec.on_dependency_timeout =
-        if rng.chance(50) { OnDependencyTimeout::Cancel } else { OnDependencyTimeout::RunDegraded };
-}
-
-fn change(rng: &mut Rng, spec: &mut TaskSpec, tasks: u64) {
-    match rng.below(4) {
-        0 => {
-            // Any task may be named, also one that is not there or that closes a cycle.
-            let upstream = name(rng.below(tasks + 1));
-            if spec.depends_on.iter().all(|d| d.task_id != build::id(&upstream)) {
-                spec.depends_on.push(build::edge(&upstream, Strength::Strong));
-            }
-        }
-        1 => {
-            spec.depends_on.pop();
-        }
-        2 => triggers(rng, spec),
-        _ => dress(rng, spec),
     }
 }

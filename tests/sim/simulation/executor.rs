@@ -10,8 +10,8 @@ use crate::model::time::Timestamp;
 /// How far an accepted attempt is.
 #[derive(Debug, Clone)]
 pub(crate) enum Phase {
-    Accepted { term: bool },
-    Running { since: i64, term: bool },
+    Accepted { term: bool, frozen: bool },
+    Running { since: i64, term: bool, frozen: bool },
     Finished(Box<Finished>),
 }
 
@@ -26,6 +26,8 @@ pub(crate) struct Executor {
     pub(crate) connected: bool,
     /// The connection whose hello the daemon has handled.
     pub(crate) heard: u64,
+    /// When, in real time, that was.
+    pub(crate) heard_at: i64,
     /// On disk: survives the process.
     pub(crate) journal: BTreeMap<AttemptRef, Phase>,
     /// What earlier processes accepted and nobody saw end.
@@ -46,6 +48,7 @@ impl Executor {
             epoch: 0,
             connected: false,
             heard: 0,
+            heard_at: 0,
             journal: BTreeMap::new(),
             lost: BTreeSet::new(),
             past: Vec::new(),
@@ -60,7 +63,8 @@ impl Executor {
     }
 
     /// The process dies. What it ran is ended by its successor, which knows only the journal.
-    pub(crate) fn die(&mut self) {
+    /// Gives the attempts whose end nobody will have seen.
+    pub(crate) fn die(&mut self) -> Vec<AttemptRef> {
         self.alive = false;
         self.disconnect();
         let on: Vec<AttemptRef> = self
@@ -69,10 +73,20 @@ impl Executor {
             .filter(|(_, phase)| !matches!(phase, Phase::Finished(_)))
             .map(|(of, _)| of.clone())
             .collect();
-        for of in on {
-            self.journal.remove(&of);
-            self.lost.insert(of);
+        for of in &on {
+            self.journal.remove(of);
+            self.lost.insert(of.clone());
         }
+        on
+    }
+
+    /// Attempts whose processes are stopped.
+    fn frozen(&self) -> Vec<AttemptRef> {
+        let stopped = self.journal.iter().filter(|(_, phase)| match phase {
+            Phase::Accepted { frozen, .. } | Phase::Running { frozen, .. } => *frozen,
+            Phase::Finished(_) => false,
+        });
+        stopped.map(|(of, _)| of.clone()).collect()
     }
 
     pub(crate) fn hello(&self, boot_id: &Arc<str>) -> Hello {
@@ -83,7 +97,7 @@ impl Executor {
             pid: u32::try_from(100 + self.incarnation).unwrap_or(1),
             boot_id: Arc::clone(boot_id),
             running: Vec::new(),
-            frozen: Some(Vec::new()),
+            frozen: Some(self.frozen()),
             lost: self.lost.iter().cloned().collect(),
             finished: Vec::new(),
         };
