@@ -255,6 +255,17 @@ fn the_clock_of_what_has_its_time_to_come_begins_then_whatever_steps_are_made_be
     }
 }
 
+/// docs/waves.md, rule 13: counted from `--at`, which a step does not move; 30 days are the default.
+#[test]
+fn what_has_its_time_to_come_expires_as_long_after_it_whatever_steps_are_made_before() {
+    let mut bench = Bench::new(vec![task("a")]);
+    let at = bench.now.plus(Duration::from_secs(600));
+    let waits = bench.submit("a", SubmitBody { at: Some(at), ..SubmitBody::default() });
+    bench.step(-HOUR);
+    let expires_at = at.plus(Duration::from_secs(30 * 24 * 3600));
+    assert_eq!(bench.instance(&waits).expires_at, Some(expires_at));
+}
+
 #[test]
 fn two_triggers_at_one_instant_stay_one_fire_through_steps() {
     let both = || TaskSpec {
