@@ -12,6 +12,8 @@ mod core;
 mod timing;
 
 use core::{Core, depends, task};
+use sched::model::settings::Settings;
+use sched::model::spec::TaskSpec;
 use timing::{median, timed};
 
 /// Instances that are open all the while.
@@ -76,7 +78,7 @@ fn events() {
 }
 
 /// One, as many beside each other that wait for it, and one that waits for all of them.
-fn fan(n: usize) -> Vec<sched::model::spec::TaskSpec> {
+fn fan(n: usize) -> Vec<TaskSpec> {
     let middle = n - 2;
     let mut specs = vec![task("first")];
     specs.extend((0..middle).map(|m| depends(&format!("m{m}"), ["first".to_owned()])));
@@ -85,7 +87,7 @@ fn fan(n: usize) -> Vec<sched::model::spec::TaskSpec> {
 }
 
 /// Layers of a hundred; each task waits for three of the layer before.
-fn layers(n: usize) -> Vec<sched::model::spec::TaskSpec> {
+fn layers(n: usize) -> Vec<TaskSpec> {
     let name = |layer: usize, at: usize| format!("l{layer}x{}", at % 100);
     let mut specs = vec![task("first")];
     specs.extend((1..n).map(|m| {
@@ -102,7 +104,7 @@ fn layers(n: usize) -> Vec<sched::model::spec::TaskSpec> {
 }
 
 /// A whole graph runs in one cycle; twice as many instances must not cost much more than twice.
-fn graph(what: &str, specs: fn(usize) -> Vec<sched::model::spec::TaskSpec>) {
+fn graph(what: &str, specs: fn(usize) -> Vec<TaskSpec>) {
     let mut took = Vec::new();
     for n in [LARGE / 4, LARGE] {
         let mut core = Core::new(specs(n), 1000, |_| {});
@@ -126,29 +128,19 @@ fn graph(what: &str, specs: fn(usize) -> Vec<sched::model::spec::TaskSpec>) {
     );
 }
 
+/// What is full, the tasks that wait, and how it comes to be full.
+type Case = (&'static str, fn(usize) -> TaskSpec, fn(&mut Settings));
+
 /// As many READY as the large graphs have, and nothing free: what does looking for one cost?
 fn assign() {
-    let cases: [(
-        &str,
-        fn(usize) -> sched::model::spec::TaskSpec,
-        fn(&mut sched::model::settings::Settings),
-    ); 4] = [
-        ("no slot is free", |n| task(&format!("t{n}")), |settings| settings.executors[0].slots = 1),
+    let plain = |n| task(&format!("t{n}"));
+    let cases: [Case; 4] = [
+        ("no slot is free", plain, |settings| settings.executors[0].slots = 1),
         ("each task at its maxConcurrent", at_its_most, |_| {}),
-        (
-            "the queue's quota full",
-            |n| task(&format!("t{n}")),
-            |settings| {
-                settings.queues[0].max_running = Some(1);
-            },
-        ),
-        (
-            "the owner's quota full",
-            |n| task(&format!("t{n}")),
-            |settings| {
-                settings.owner_quota.insert("bench".to_owned(), 1);
-            },
-        ),
+        ("the queue's quota full", plain, |settings| settings.queues[0].max_running = Some(1)),
+        ("the owner's quota full", plain, |settings| {
+            settings.owner_quota.insert("bench".to_owned(), 1);
+        }),
     ];
     for (what, spec, full) in cases {
         let mut core = Core::new((0..LARGE).map(spec).collect(), 2 * LARGE, full);
@@ -164,7 +156,7 @@ fn assign() {
     }
 }
 
-fn at_its_most(n: usize) -> sched::model::spec::TaskSpec {
+fn at_its_most(n: usize) -> TaskSpec {
     let mut spec = task(&format!("t{n}"));
     spec.max_concurrent = Some(1);
     spec

@@ -1,7 +1,6 @@
 //! The core driven by hand: everything that it starts runs until it is told that it has ended.
 
 use std::collections::VecDeque;
-use std::path::Path;
 use std::sync::Arc;
 
 use sched::access::spec_yaml::{self, SpecContext};
@@ -56,23 +55,20 @@ pub(crate) fn depends(name: &str, upstreams: impl IntoIterator<Item = String>) -
     TaskSpec { depends_on: upstreams.into_iter().map(edge).collect(), ..task(name) }
 }
 
+/// The settings of a daemon whose one executor has so many slots, with a change.
 fn settings(slots: usize, change: impl FnOnce(&mut Settings)) -> Arc<Settings> {
     let place = tempfile::tempdir().unwrap();
-    let file = config(place.path(), slots);
-    let mut settings = Settings::clone(&sched::config::Config::load(Some(&file)).unwrap().settings);
-    change(&mut settings);
-    Arc::new(settings)
-}
-
-fn config(place: &Path, slots: usize) -> std::path::PathBuf {
-    let file = place.join("schedd.yaml");
+    let file = place.path().join("schedd.yaml");
     let text = format!(
-        "timezone: UTC\nstateDir: {0}/state\nexecutors: [{{id: local, taskTypes: ['*'], slots: 1}}]\n",
-        place.display()
+        "timezone: UTC\nstateDir: {}/state\n\
+         executors: [{{id: local, taskTypes: ['*'], slots: 1}}]\n",
+        place.path().display()
     );
     std::fs::write(&file, text).unwrap();
-    let _slots = slots;
-    file
+    let mut settings = Settings::clone(&sched::config::Config::load(Some(&file)).unwrap().settings);
+    settings.executors[0].slots = u32::try_from(slots).unwrap();
+    change(&mut settings);
+    Arc::new(settings)
 }
 
 impl Core {
@@ -90,10 +86,7 @@ impl Core {
             boot_id: Arc::clone(&boot_id),
             started_at: now,
         };
-        let settings = settings(slots, |settings| {
-            settings.executors[0].slots = u32::try_from(slots).unwrap();
-            change(settings);
-        });
+        let settings = settings(slots, change);
         let engine = Engine::load(settings, process, [], LogSeq(0));
         let mut core = Self { engine, now, started: VecDeque::new(), handled: 0 };
         let file = |spec: TaskSpec| SpecFile {

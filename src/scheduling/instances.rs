@@ -235,15 +235,15 @@ impl InstanceTable {
     // Changing: only through a turn
 
     /// Puts an instance in, new or changed, whatever its state.
-    pub(super) fn put(&mut self, new: Arc<Instance>) {
+    pub(super) fn put(&mut self, new: &Arc<Instance>) {
         let id = new.instance_id.clone();
         let stood = self.standing(&id);
-        self.index_key(&new);
-        let waits_anew = match self.open.insert(id.clone(), Arc::clone(&new)) {
-            Some(old) => self.reindex(&old, &new),
+        self.index_key(new);
+        let waits_anew = match self.open.insert(id.clone(), Arc::clone(new)) {
+            Some(old) => self.reindex(&old, new),
             None => {
                 self.ended.remove(&id);
-                self.index(&new);
+                self.index(new);
                 true
             }
         };

@@ -164,7 +164,7 @@ impl State {
         let ids: BTreeSet<InstanceId> = instances.iter().map(|i| i.instance_id.clone()).collect();
         for instance in instances {
             self.reindex(None, &instance);
-            self.instances.put(instance);
+            self.instances.put(&instance);
         }
         self.instances.settle(&ids);
         // A pause outlives the definition of its task.

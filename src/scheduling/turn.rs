@@ -230,7 +230,7 @@ impl<'a> Turn<'a> {
         let old = self.state.instances.shared(&new.instance_id).cloned();
         self.state.reindex(old.as_deref(), &new);
         self.touched.insert(new.instance_id.clone());
-        self.state.instances.put(Arc::new(new));
+        self.state.instances.put(&Arc::new(new));
     }
 
     // Work left for the end of the turn

@@ -85,7 +85,7 @@ const HAPPENS: [(&str, u64); 62] = [
     ("lost for good", 8),
     ("no resources for a start", 5),
     ("a condition was true", 50),
-    ("a condition was false", 25),
+    ("a condition was false", 8),
     ("skipped with its upstream", 3),
     ("a parameter flowed down an edge or was a default", 100),
     ("parameters refused at the end", 40),

@@ -42,7 +42,7 @@ impl InstanceTable {
         if old.dedup_key != new.dedup_key
             && let Some(key) = &old.dedup_key
         {
-            self.forget_key((old.task_id.base().to_owned(), key.clone()), &old.instance_id);
+            self.forget_key(&(old.task_id.base().to_owned(), key.clone()), &old.instance_id);
         }
         if !new.is_waiting() {
             self.deciding.remove(&new.instance_id);
@@ -58,13 +58,13 @@ impl InstanceTable {
             // Who came first keeps it; `admit` and the makers of instances ask before.
             self.dedup.entry(key).or_insert_with(|| i.instance_id.clone());
         } else {
-            self.forget_key(key, &i.instance_id);
+            self.forget_key(&key, &i.instance_id);
         }
     }
 
-    fn forget_key(&mut self, key: (String, String), holder: &InstanceId) {
-        if self.dedup.get(&key) == Some(holder) {
-            self.dedup.remove(&key);
+    fn forget_key(&mut self, key: &(String, String), holder: &InstanceId) {
+        if self.dedup.get(key) == Some(holder) {
+            self.dedup.remove(key);
         }
     }
 

@@ -284,19 +284,19 @@ mod tests {
     fn only_open_and_broken_edges_are_found() {
         let mut table = InstanceTable::default();
         let a = instance("a", 1, InstanceState::Running);
-        table.put(Arc::new(a.clone()));
+        table.put(&Arc::new(a.clone()));
         for seq in 2..100 {
             let b = bound(instance("b", seq, InstanceState::Pending), "a", Some(&a));
-            table.put(Arc::new(b));
+            table.put(&Arc::new(b));
         }
         assert_eq!(table.oldest_waiting(&task("b"), &a.cycle), None);
         assert_eq!(needs(&table, &a.cycle), []);
-        table.put(Arc::new(bound(instance("b", 100, InstanceState::Pending), "a", None)));
+        table.put(&Arc::new(bound(instance("b", 100, InstanceState::Pending), "a", None)));
         let oldest = table.oldest_waiting(&task("b"), &a.cycle).map(|i| i.created_seq);
         assert_eq!((oldest, needs(&table, &a.cycle)), (Some(100), vec![(Need::Open, 1)]));
         // The upstream ends badly: all that are bound to it may take another.
         let failed = instance("a", 1, InstanceState::Failed);
-        table.put(Arc::new(failed.clone()));
+        table.put(&Arc::new(failed.clone()));
         table.settle(&BTreeSet::from([failed.instance_id]));
         let oldest = table.oldest_waiting(&task("b"), &a.cycle).map(|i| i.created_seq);
         assert_eq!(oldest, Some(2));
@@ -312,7 +312,7 @@ mod tests {
             [&a, &b, &c].iter().map(|i| i.instance_id.clone()).collect();
         let loaded = |rows: [&Instance; 3]| {
             let mut table = InstanceTable::default();
-            rows.into_iter().for_each(|row| table.put(Arc::new(row.clone())));
+            rows.into_iter().for_each(|row| table.put(&Arc::new(row.clone())));
             table.settle(&ids);
             table
         };

@@ -71,7 +71,7 @@ fn one(turn: &mut Turn<'_>, id: &InstanceId) {
     match verdict {
         Verdict::Satisfied => ready(turn, id, false),
         Verdict::Ends(reason) => {
-            turn.transition(id, InstanceState::Cancelled, Some(reason), |_| {});
+            turn.transition(id, InstanceState::Cancelled, Some(reason), |i| i.message = None);
         }
         Verdict::Blocked(reason, message) => {
             let tell = |i: &mut Instance| {

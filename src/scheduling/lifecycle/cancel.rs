@@ -31,7 +31,9 @@ pub(in super::super) fn request(
 /// Ends one instance: at once if it does not run, else once its processes are gone.
 pub(in super::super) fn one(turn: &mut Turn<'_>, id: &InstanceId, why: Stopping) {
     let Some(i) = turn.state.instances.get(id).filter(|i| i.is_open()) else { return };
-    let (now, uid) = (turn.now, turn.asker());
+    let now = turn.now;
+    // A newer instance takes the place of one without anybody's order about it.
+    let uid = turn.asker().filter(|_| why == Stopping::Cancel);
     if i.state == InstanceState::Running {
         if i.stopping.is_some_and(Stopping::is_for_good) {
             return;

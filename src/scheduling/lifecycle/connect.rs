@@ -1,9 +1,8 @@
 //! Executors that come and go: what they still run is taken up, the rest is settled
 //! (design, 'Executors').
 
-use std::sync::Arc;
-
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::super::turn::Turn;
 use super::dispatch::{self, attempt_ref};

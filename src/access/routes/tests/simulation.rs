@@ -141,7 +141,7 @@ async fn secrets_are_masked_and_the_mask_is_a_value_that_is_taken() {
     secret.default = Some(json!(4711));
     let mut waits = row("01a", 1, "a.t.v1", InstanceState::Ready, 0);
     waits.runtime_params = json!({"pw": 4711, "n": "x"}).as_object().unwrap().clone().into();
-    waits.given_params = waits.runtime_params.clone();
+    waits.given_params = Arc::clone(&waits.runtime_params);
     let mut rows = Vec::from(task(&Arc::new(numbered)));
     rows.push(Row::Instance(Arc::new(waits)));
     let house = house(rows);
