@@ -71,6 +71,12 @@ async fn resolve_by_task(app: &App, task: TaskId, which: String) -> Result<Insta
 }
 
 fn no_instance(text: &str) -> Problem {
+    if TaskId::parse(text).is_ok() {
+        return Problem::not_found(format!(
+            "{text} names a task, not one instance of it; expected {text}@latest, {text}@CYCLE or an \
+             instance's id"
+        ));
+    }
     Problem::not_found(format!(
         "there is no instance {text:?}; expected an instance's id or the beginning of one, \
          TASK@latest or TASK@CYCLE"

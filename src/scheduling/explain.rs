@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 pub(super) use self::graph::graph;
 pub(super) use self::task::task;
 use super::answers;
+use super::inheritance;
 use super::state::State;
 use crate::model::explain::{
     DaemonHold, ExecutorOffer, InstanceExplanation, InstanceRef, PauseExplanation, Place, Placement,
@@ -26,8 +27,6 @@ use crate::model::spec::TaskSpec;
 
 /// Instances that a list names at most; the numbers beside it count all.
 const NAMED_MAX: usize = 5;
-/// Edges downstream over which a dependent lends its priority (requirement D5).
-const INHERITED_EDGES: usize = 3;
 /// Dependents that are looked at for who lends its priority.
 const DEPENDENTS_MAX: usize = 1000;
 
@@ -140,7 +139,7 @@ fn placement(state: &State, spec: &TaskSpec) -> Placement {
 fn lender(state: &State, id: &InstanceId, effective: Priority) -> Option<InstanceRef> {
     let mut seen = BTreeSet::from([id.clone()]);
     let mut near = vec![id.clone()];
-    for _ in 0..INHERITED_EDGES {
+    for _ in 0..inheritance::EDGES_MAX {
         let mut next = Vec::new();
         for below in near.iter().flat_map(|id| state.instances.bound_to(id)) {
             let Some(i) = state.instances.get(&below) else { continue };

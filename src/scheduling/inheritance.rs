@@ -13,7 +13,7 @@ use crate::model::instance::Instance;
 use crate::model::priority::{Level, Priority};
 
 /// How far a priority is lent.
-const EDGES_MAX: usize = 3;
+pub(super) const EDGES_MAX: usize = 3;
 /// Priorities that are lent: CRITICAL 0 and HIGH 1 and 2.
 const LENT: usize = 3;
 

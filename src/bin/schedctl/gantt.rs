@@ -15,7 +15,8 @@ use sched::model::simulation::{
 };
 use sched::model::time::Timestamp;
 
-use self::marks::{COLORS, LATE, color, escaped};
+use self::marks::{COLORS, LATE, color};
+use crate::xml_text::escaped;
 
 /// Rows that are drawn; a longer chart nobody can read.
 const ROWS_MAX: usize = 300;

@@ -12,6 +12,7 @@ mod socket;
 mod spec_files;
 mod time_text;
 mod verbs;
+mod xml_text;
 mod yaml_text;
 
 use std::process::ExitCode;

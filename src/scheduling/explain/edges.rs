@@ -6,7 +6,7 @@ use super::super::state::State;
 use crate::model::cycle::Cycle;
 use crate::model::explain::{EdgeExplanation, InstanceExplanation, OpenEdge};
 use crate::model::id::{InstanceId, TaskId};
-use crate::model::instance::{Instance, InstanceState};
+use crate::model::instance::{Instance, InstanceState, Reason};
 use crate::model::spec::{DepType, Strength, TaskSpec, Trigger};
 use crate::model::time::Timestamp;
 use crate::model::view::Upstream;
@@ -47,10 +47,7 @@ pub(super) fn tell(
     }
 }
 
-fn since(
-    state: &State,
-    id: &InstanceId,
-) -> (Option<crate::model::instance::Reason>, Option<Timestamp>) {
+fn since(state: &State, id: &InstanceId) -> (Option<Reason>, Option<Timestamp>) {
     if let Some(open) = state.instances.get(id) {
         return (open.reason, InstanceExplanation::of(open).since);
     }

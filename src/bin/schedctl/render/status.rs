@@ -50,7 +50,7 @@ pub(crate) fn page(
         let _infallible = writeln!(page, " degraded: {}", clean(reason));
     }
     if !status.spec_errors.is_empty() {
-        page.push_str("\nBad spec files (nothing of them is taken; what they defined before stays in force):\n");
+        page.push_str("\nBad spec files (what they defined before stays in force; of a fault of the set, that task's alone):\n");
         for error in &status.spec_errors {
             let _infallible = writeln!(page, "  {}", clean(&error.to_string()));
         }

@@ -8,6 +8,7 @@ use sched::model::spec::Strength;
 
 use super::layout::{Arrow, Layout, Place, lay_out};
 use super::{colors, cut, label, standing, title, tone};
+use crate::xml_text::escaped;
 
 /// Pixels of a cell.
 const CELL: (usize, usize) = (8, 15);
@@ -99,7 +100,7 @@ fn line(edge: &GraphEdge, from: Place, way: &[(usize, usize)], to: Place, text: 
         text,
         "<g><title>{}</title><path d=\"{path}\" fill=\"none\" stroke=\"#57606a\"{dashes} \
          marker-end=\"url(#tip)\"/></g>",
-        escape(&format!("{} → {} {}", edge.from, edge.to, label(edge))),
+        escaped(&format!("{} → {} {}", edge.from, edge.to, label(edge))),
     );
 }
 
@@ -122,7 +123,7 @@ fn written(edge: &GraphEdge, to: Place, above: usize, text: &mut String) -> bool
         text,
         "<text x=\"{x}\" y=\"{y}\" font-size=\"10\" text-anchor=\"end\" fill=\"#57606a\" \
          stroke=\"#ffffff\" stroke-width=\"3\" paint-order=\"stroke\">{}</text>",
-        escape(&cut(&words, LABEL_MAX)),
+        escaped(&cut(&words, LABEL_MAX)),
     );
     true
 }
@@ -132,7 +133,7 @@ fn draw(node: &GraphNode, lines: &[String; 2], place: Place, text: &mut String) 
     let (x, width) = (left(place.left), (place.right - place.left) * CELL.0);
     let y = middle(place.line) - BOX / 2;
     let owner = node.owner.as_ref().map_or_else(String::new, |o| format!(", owner {o}"));
-    let tip = escape(&super::clean(&format!("{}: {}{owner}", lines[0], lines[1])));
+    let tip = escaped(&super::clean(&format!("{}: {}{owner}", lines[0], lines[1])));
     let _infallible = writeln!(
         text,
         "<g><title>{tip}</title><rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{BOX}\" \
@@ -146,27 +147,9 @@ fn draw(node: &GraphNode, lines: &[String; 2], place: Place, text: &mut String) 
                 "<text x=\"{}\" y=\"{}\" fill=\"{color}\">{}</text>",
                 x + CELL.0,
                 y + down,
-                escape(&cut(line, CHARACTERS_MAX)),
+                escaped(&cut(line, CHARACTERS_MAX)),
             );
         }
     }
     text.push_str("</g>\n");
-}
-
-/// XML's five; characters that XML knows no way to write are gone already.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            // Not characters of XML.
-            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }
