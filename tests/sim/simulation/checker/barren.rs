@@ -1,7 +1,7 @@
 //! Cycles in which the upstream fired and made no instance (docs/waves.md, rule 7).
 //!
 //! Which of them are known at a time (the newest 256, none that a clock that was ahead went past) is
-//! taken from the rows; that each tells of a fire, and that none is left out, is recomputed.
+//! taken from the rows; that each tells of a fire is recomputed, that none is left out is not.
 
 use jiff::tz::TimeZone;
 
