@@ -27,6 +27,7 @@ pub(super) fn basis(state: &State, now: Timestamp) -> Basis {
     });
     let open = state.instances.shared_open().filter(|i| i.is_open());
     let instances = open.map(|i| Row::Instance(Arc::clone(i)));
+    let jumps = state.jumps.values().cloned().map(Row::Jumps);
     let empty = state.empty_cycles.rows().cloned().map(Row::EmptyCycle);
     Basis {
         at: now,
@@ -38,6 +39,7 @@ pub(super) fn basis(state: &State, now: Timestamp) -> Basis {
             .chain(revisions)
             .chain(holds)
             .chain(cursors)
+            .chain(jumps)
             .chain(empty)
             .chain(instances)
             .collect(),

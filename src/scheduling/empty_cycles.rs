@@ -108,7 +108,8 @@ impl State {
         own.map_or_else(|| self.settings.retention(), settings::days)
     }
 
-    /// Until when a fire without an instance is remembered: nothing waits for longer.
+    /// Until when a fire without an instance is remembered: as long as what ended is. Only a task whose
+    /// own `retention.days` is longer may wait on, then as for a cycle that has not come.
     pub(super) fn forget_cycle_at(&self, fired: Timestamp) -> Timestamp {
         fired.plus(self.settings.retention())
     }

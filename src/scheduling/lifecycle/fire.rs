@@ -107,8 +107,8 @@ pub(super) fn regardless(
     let key = trigger.key();
     let happening = Happening { trigger, cause, at, identity: &key };
     let made = make(turn, spec, happening);
-    // The next fire finds it READY, or waiting. It starts once all of this time have fired: the order
-    // of the queue decides then, not the order of the fires (requirement D1).
+    // The next fire finds it READY, or waiting. It starts at the end of the turn: the order of the
+    // queue decides then, not the order of the fires (requirement D1).
     super::admit::all(turn);
     matches!(made, Some(Ok(_)))
 }
